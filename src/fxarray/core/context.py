@@ -1,0 +1,106 @@
+"""One trace context per thread: what is being traced, and under which settings.
+
+`level` counts the open traces. A trace opened inside another has a higher level, and an operation
+is handled by the highest trace among its operands, or by the open staging trace if that is higher.
+So `grad` inside `vmap` inside `jit` each see exactly the operations meant for them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fxarray.core.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from fxarray.core.tracer import Trace
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A named axis that collectives can refer to: made by vmap or by a mesh."""
+
+    name: Hashable
+    size: Any
+    trace: Trace | None  # the vmap that holds the axis; None while only its size is known
+
+    @property
+    def key(self) -> tuple[Hashable, Any]:
+        return (self.name, self.size)
+
+
+class Context(threading.local):
+    """The mutable state of one thread's tracing."""
+
+    level: int = 0
+    staging: Trace | None = None
+    axes: tuple[Axis, ...] = ()
+    mesh: Any = None
+    default_device: Any = None
+    scopes: tuple[str, ...] = ()
+    disable_jit: bool = False
+
+    def key(self) -> tuple[Any, ...]:
+        """What a cached trace depends on besides its arguments."""
+        return (
+            tuple(axis.key for axis in self.axes),
+            self.mesh,
+            self.default_device,
+            self.disable_jit,
+        )
+
+
+context = Context()
+
+
+@contextmanager
+def open_trace(trace: Trace, staging: bool = False) -> Iterator[Trace]:
+    """Give `trace` the next level; mark it dead on the way out, so that leaks are recognised."""
+    previous_level, previous_staging = context.level, context.staging
+    context.level = trace.level = previous_level + 1
+    if staging:
+        context.staging = trace
+    try:
+        yield trace
+    finally:
+        context.level, context.staging = previous_level, previous_staging
+        trace.alive = False
+
+
+@contextmanager
+def named_axis(name: Hashable, size: Any, trace: Trace | None) -> Iterator[None]:
+    """Make the axis `name` known to collectives in the dynamic extent."""
+    previous = context.axes
+    context.axes = (*previous, Axis(name, size, trace))
+    try:
+        yield
+    finally:
+        context.axes = previous
+
+
+@contextmanager
+def setting(**values: Any) -> Iterator[None]:
+    """Set fields of the context in the dynamic extent."""
+    previous = {name: getattr(context, name) for name in values}
+    for name, value in values.items():
+        setattr(context, name, value)
+    try:
+        yield
+    finally:
+        for name, value in previous.items():
+            setattr(context, name, value)
+
+
+def find_axis(name: Hashable) -> Axis:
+    """The innermost axis called `name`."""
+    for axis in reversed(context.axes):
+        if axis.name == name:
+            return axis
+    known = ", ".join(repr(axis.name) for axis in context.axes) or "none"
+    raise ArgumentError(
+        f"unbound axis name {name!r}: axes known here are: {known}. Collectives need an enclosing "
+        f"vmap(..., axis_name={name!r}) or shard_map over that axis."
+    )

@@ -1,0 +1,91 @@
+"""Where in the user's own code something happened.
+
+Every equation keeps a `Location`: a code object and an instruction offset, which cost about a
+microsecond to take; file, line and function name are worked out only when they are printed.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import CodeType, FrameType
+
+PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_is_internal: dict[str, bool] = {}
+_INTERNAL_PREFIXES = [PACKAGE_DIRECTORY]
+
+
+def hide_package(directory: str) -> None:
+    """Treat files under `directory` as machinery, not as the user's code, in error messages."""
+    _INTERNAL_PREFIXES.append(os.path.abspath(directory) + os.sep)
+    _is_internal.clear()
+
+
+def is_internal_file(filename: str) -> bool:
+    known = _is_internal.get(filename)
+    if known is None:
+        known = filename.startswith(tuple(_INTERNAL_PREFIXES)) or filename.startswith(
+            ("<frozen ", "<string>", os.path.dirname(os.__file__) + os.sep + "functools")
+        )
+        if "optree" in filename or filename.endswith("contextlib.py"):
+            known = True
+        _is_internal[filename] = known
+    return known
+
+
+class Location:
+    """A place in source code, resolved to file and line when printed."""
+
+    __slots__ = ("code", "offset", "_line")
+
+    def __init__(self, code: CodeType, offset: int) -> None:
+        self.code = code
+        self.offset = offset
+
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
+
+    @property
+    def line(self) -> int:
+        line = self.code.co_firstlineno
+        for start, stop, number in self.code.co_lines():
+            if start <= self.offset < stop and number is not None:
+                return number
+        return line
+
+    @property
+    def text(self) -> str:
+        return linecache.getline(self.file, self.line).strip()
+
+    def __str__(self) -> str:
+        text = self.text
+        where = f"{self.file}:{self.line} ({self.function})"
+        return f"{where}: {text}" if text else where
+
+    def __repr__(self) -> str:
+        return f"Location({os.path.basename(self.file)}:{self.line})"
+
+
+def user_frame(depth: int = 1) -> FrameType | None:
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        filename = frame.f_code.co_filename
+        internal = _is_internal.get(filename)
+        if internal is None:
+            internal = is_internal_file(filename)
+        if not internal:
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_location() -> Location | None:
+    """The innermost place outside fxarray in the current call stack, or None."""
+    frame = user_frame(2)
+    return None if frame is None else Location(frame.f_code, frame.f_lasti)

@@ -1,0 +1,45 @@
+"""A bounded, locked memory for program-to-program transforms, keyed by what the Program says."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from fxarray.core.context import context
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_MEMORIES: list[OrderedDict[Any, Any]] = []
+_LIMIT = 4096
+
+
+def memoised(function: Callable[P, R]) -> Callable[P, R]:
+    """Remember results by arguments (Programs compare by content) and by the trace context."""
+    memory: OrderedDict[Any, Any] = OrderedDict()
+    lock = threading.Lock()
+    _MEMORIES.append(memory)
+
+    @wraps(function)
+    def remembered(*args: P.args, **kwargs: P.kwargs) -> R:
+        key = (args, tuple(sorted(kwargs.items())), context.key())
+        with lock:
+            if key in memory:
+                memory.move_to_end(key)
+                return memory[key]
+        result = function(*args, **kwargs)
+        with lock:
+            memory[key] = result
+            if len(memory) > _LIMIT:
+                memory.popitem(last=False)
+        return result
+
+    return remembered
+
+
+def clear() -> None:
+    """Forget all remembered program transforms."""
+    for memory in _MEMORIES:
+        memory.clear()

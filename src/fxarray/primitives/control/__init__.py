@@ -1,0 +1,1 @@
+"""Operations that carry Programs: calls, branches, loops, custom rules."""

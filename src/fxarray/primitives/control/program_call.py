@@ -1,0 +1,180 @@
+"""ProgramCall: the one mechanism behind every operation that applies a Program.
+
+Its derivative, linearization, transpose and vectorization are those of the Program, so a subclass
+says only what differs: how the new Program is wrapped (`with_program`), or a rule of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxarray.core.array import DeviceArray
+from fxarray.core.effects import Effect, NamedAxis
+from fxarray.core.errors import ProgramError
+from fxarray.core.ir import Literal, Program
+from fxarray.core.primitive import Linear, Primitive, Sample, Zero
+from fxarray.core.types import ArrayType
+from fxarray.interpreters.batch import batch_program
+from fxarray.interpreters.dce import eliminate_dead_code
+from fxarray.interpreters.evaluate import last_uses
+from fxarray.interpreters.jvp import jvp_program
+from fxarray.interpreters.linearize import LinearizedProgram, linearize_program
+from fxarray.interpreters.staging import stage_closed
+from fxarray.interpreters.transpose import transpose_program
+
+
+def run_with_numpy(
+    program: Program, arrays: Sequence[np.ndarray], rule: str = "eager"
+) -> tuple[np.ndarray, ...]:
+    """Run a Program on NumPy arrays by each operation's `eager` or `reference` rule."""
+    environment: dict[Any, np.ndarray] = dict(zip(program.inputs, arrays, strict=True))
+    for variable, value in program.constants:
+        environment[variable] = value.numpy_view()  # type: ignore[attr-defined]
+    for equation, dying in zip(program.equations, last_uses(program), strict=True):
+        operands = [read(environment, atom) for atom in equation.inputs]
+        results = getattr(equation.op, rule)(*operands)
+        environment.update(zip(equation.outputs, results, strict=True))
+        for variable in dying:
+            environment.pop(variable, None)
+    return tuple([read(environment, atom) for atom in program.outputs])
+
+
+def read(environment: dict[Any, Any], atom: Any) -> Any:
+    """The NumPy value of a variable or literal."""
+    if type(atom) is Literal:
+        value = atom.value
+        assert isinstance(value, DeviceArray)
+        return value.numpy_view()
+    return environment[atom]
+
+
+def residual_values(
+    linearized: LinearizedProgram, primals: Sequence[Any], known_outputs: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Split what `linearized.known` returned into the outputs and the residuals' values."""
+    count = len(linearized.out_nonzeros)
+    outputs = list(known_outputs[:count])
+    computed = known_outputs[count:]
+    pools = {"input": primals, "output": outputs, "computed": computed}
+    return outputs, [pools[kind][position] for kind, position in linearized.residuals]
+
+
+class ProgramCall(Primitive):
+    """Apply `program` to the operands."""
+
+    program: Program
+    memoise_infer: ClassVar[bool] = False
+    EXCUSED: ClassVar[dict[str, str]] = {
+        "shard": "the Program inside is partitioned, not the call",
+        "lower": "the Program inside is compiled, not the call",
+    }
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return self.program.effects
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        effects = self.program.effects
+        if not effects:
+            return ()
+        return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])
+
+    def with_program(self, program: Program, role: str) -> ProgramCall:
+        """This operation with another Program: `role` is jvp, known, linear, transpose, batch or dce."""
+        return type(self)(**{**self.parameters(), "program": program})
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        expected = self.program.input_types
+        if len(types) != len(expected):
+            raise ProgramError(
+                f"{self.name}: {self.program.name} takes {len(expected)} operands, got {len(types)}"
+            )
+        for number, (given, wanted) in enumerate(zip(types, expected, strict=True)):
+            if not given.same_array(wanted):
+                raise ProgramError(
+                    f"{self.name}: operand {number} of {self.program.name} is {given}, expected {wanted}"
+                )
+        return self.program.output_types
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return run_with_numpy(self.program, arrays, "reference")
+
+    def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return run_with_numpy(self.program, arrays, "eager")
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzeros = tuple([type(tangent) is not Zero for tangent in tangents])
+        program, out_nonzeros = jvp_program(self.program, nonzeros)
+        given = [tangent for tangent in tangents if type(tangent) is not Zero]
+        results = self.with_program(program, "jvp").bind(*primals, *given)
+        outputs = results[: len(out_nonzeros)]
+        return outputs, spread_zeros(outputs, out_nonzeros, results[len(out_nonzeros) :])
+
+    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        nonzeros = tuple([type(tangent) is not Zero for tangent in tangents])
+        linearized = linearize_program(self.program, nonzeros)
+        known = self.with_program(linearized.known, "known").bind(*primals)
+        outputs, residuals = residual_values(linearized, primals, known)
+        given = [tangent for tangent in tangents if type(tangent) is not Zero]
+        linear = self.with_program(linearized.linear, "linear").bind(*residuals, *given)
+        return outputs, spread_zeros(outputs, linearized.out_nonzeros, linear)
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        linear = tuple([type(operand) is Linear for operand in operands])
+        nonzeros = tuple([type(cotangent) is not Zero for cotangent in cotangents])
+        program, found = transpose_program(self.program, linear, nonzeros)
+        values = [operand for operand in operands if type(operand) is not Linear]
+        given = [cotangent for cotangent in cotangents if type(cotangent) is not Zero]
+        results = iter(self.with_program(program, "transpose").bind(*values, *given))
+        wanted = iter(found)
+        return [
+            None
+            if type(operand) is not Linear
+            else next(results)
+            if next(wanted)
+            else Zero(operand.type)
+            for operand in operands
+        ]
+
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        program, mapped = batch_program(self.program, size, axis_name, tuple(axes))
+        results = self.with_program(program, "batch").bind(*operands)
+        return results, [0 if is_mapped else None for is_mapped in mapped]
+
+    def used_operands(self, used_outputs: Sequence[bool]) -> tuple[Primitive, Sequence[bool]]:
+        program, used = eliminate_dead_code(self.program, used_outputs, keep_inputs=False)
+        return self.with_program(program, "dce"), used
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
+        types = (ArrayType((3,), np.dtype("float32")), ArrayType((), np.dtype("float32")))
+        program = stage_closed(lambda x, y: [x * y + x, y], types, "sample")
+        op = cls(program=program)
+        yield Sample(op, (rng.normal(size=3).astype("float32"), np.float32(2.5)))
+        yield Sample(op, (np.ones(4, "float32"), np.float32(1)), error=ProgramError)
+
+
+def spread_zeros(
+    outputs: Sequence[Any], nonzeros: Sequence[bool], tangents: Sequence[Any]
+) -> list[Any]:
+    """One tangent per output: the given ones, and Zeros in between."""
+    given = iter(tangents)
+    return [
+        next(given) if nonzero else Zero(output.type.tangent())
+        for output, nonzero in zip(outputs, nonzeros, strict=True)
+    ]
+
+
+class JitCall(ProgramCall, name="jit"):
+    """A call of a jitted function from within another traced function."""
+
+    label: str = "jit"
+    inline: bool = False
+
+

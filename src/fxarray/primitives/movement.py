@@ -1,0 +1,241 @@
+"""Moving elements without changing them: broadcast, transpose, reshape."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxarray.core import dims
+from fxarray.core.errors import AxisError, ShapeError
+from fxarray.core.factors import Factors, letters
+from fxarray.core.hooks import operators
+from fxarray.core.primitive import Primitive, Sample
+from fxarray.core.types import ArrayType, Shape
+from fxarray.primitives.reduce import reduce_sum
+
+_LOWER_LATER = {"lower": "views arrive with the kernel compiler"}
+
+
+class BroadcastInDim(Primitive, name="broadcast_in_dim"):
+    """Place operand dimension i at `dimensions[i]` of `shape`, and repeat along the others.
+
+    An operand dimension of size 1 may be repeated too.
+    """
+
+    shape: Shape
+    dimensions: tuple[int, ...]
+    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
+    linear_operands: ClassVar[tuple[int, ...]] = (0,)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        (x,) = types
+        if len(self.dimensions) != x.ndim or list(self.dimensions) != sorted(set(self.dimensions)):
+            raise ShapeError(
+                f"broadcast_in_dim: dimensions={self.dimensions} must name, in increasing order, one "
+                f"result dimension for each of the {x.ndim} dimensions of {x}"
+            )
+        for position, dimension in enumerate(self.dimensions):
+            if not 0 <= dimension < len(self.shape):
+                raise AxisError(
+                    f"broadcast_in_dim: dimension {dimension} is not one of shape {self.shape}"
+                )
+            size = x.shape[position]
+            if not dims.same(size, self.shape[dimension]) and not dims.same(size, 1):
+                raise ShapeError(
+                    f"broadcast_in_dim: dimension {position} of {x} has size {size}, which is neither 1 "
+                    f"nor the result's {self.shape[dimension]} (shape {self.shape})"
+                )
+        return (ArrayType(self.shape, x.dtype, x.weak),)
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        (x,) = arrays
+        sizes = [1] * len(self.shape)
+        for position, dimension in enumerate(self.dimensions):
+            sizes[dimension] = x.shape[position]
+        return (np.broadcast_to(x.reshape(sizes), self.shape),)
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        (cotangent,), (x,) = cotangents, operands
+        repeated = [
+            dimension
+            for position, dimension in enumerate(self.dimensions)
+            if dims.same(x.shape[position], 1) and not dims.same(self.shape[dimension], 1)
+        ]
+        new = [d for d in range(len(self.shape)) if d not in self.dimensions]
+        total = reduce_sum(cotangent, new + repeated)
+        return (reshape(total, x.shape),)
+
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        (x,), (axis,) = operands, axes
+        assert axis is not None
+        x = operators.move_axis(x, axis, 0)
+        dimensions = (0, *[d + 1 for d in self.dimensions])
+        return BroadcastInDim((size, *self.shape), dimensions).bind(x), (0,)
+
+    def shard(self, *types: ArrayType) -> Factors:
+        result = letters(len(self.shape))
+        operand = tuple(
+            result[dimension] if dims.same(size, self.shape[dimension]) else f"one{dimension}"
+            for size, dimension in zip(types[0].shape, self.dimensions, strict=True)
+        )
+        ones = [factor for factor in operand if factor.startswith("one")]
+        return Factors((operand,), (result,), dict.fromkeys(ones, "any"), frozenset(ones), (0,))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
+        yield Sample(cls((), ()), (np.float32(2),))
+        yield Sample(cls((0, 3), (1,)), (rng.normal(size=3).astype("float32"),))
+        yield Sample(cls((2, 3, 4), (0, 2)), (rng.normal(size=(2, 4)),))
+        yield Sample(cls((2, 3), (0, 1)), (rng.normal(size=(1, 3)),))
+        yield Sample(cls((2, 3), ()), (np.int32(5),))
+        yield Sample(cls((2, 3), (1,)), (np.ones(2),), error=ShapeError)
+
+
+class Transpose(Primitive, name="transpose"):
+    """Reorder dimensions: result dimension i is operand dimension `permutation[i]`."""
+
+    permutation: tuple[int, ...]
+    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
+    linear_operands: ClassVar[tuple[int, ...]] = (0,)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        (x,) = types
+        if sorted(self.permutation) != list(range(x.ndim)):
+            raise AxisError(
+                f"transpose: permutation {self.permutation} must list each of the {x.ndim} dimensions "
+                f"of {x} once"
+            )
+        return (ArrayType(tuple([x.shape[p] for p in self.permutation]), x.dtype, x.weak),)
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (np.transpose(arrays[0], self.permutation),)
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        inverse = tuple(sorted(range(len(self.permutation)), key=self.permutation.__getitem__))
+        return Transpose(inverse).bind(cotangents[0])
+
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        (axis,) = axes
+        assert axis is not None
+        permutation = (axis, *[p + (p >= axis) for p in self.permutation])
+        return Transpose(permutation).bind(*operands), (0,)
+
+    def shard(self, *types: ArrayType) -> Factors:
+        names = letters(len(self.permutation))
+        return Factors((names,), (tuple(names[p] for p in self.permutation),), linear=(0,))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
+        yield Sample(cls(()), (np.float32(1),))
+        yield Sample(cls((1, 0)), (rng.normal(size=(0, 3)),))
+        yield Sample(cls((1, 0)), (rng.normal(size=(2, 3)).astype("float32"),))
+        yield Sample(cls((2, 0, 1)), (rng.normal(size=(2, 3, 4)),))
+        yield Sample(cls((0, 0)), (np.ones((2, 3)),), error=AxisError)
+
+
+class Reshape(Primitive, name="reshape"):
+    """The same elements, in row-major order, in another shape."""
+
+    shape: Shape
+    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
+    linear_operands: ClassVar[tuple[int, ...]] = (0,)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        (x,) = types
+        if not dims.same(dims.shape_product(x.shape), dims.shape_product(self.shape)):
+            raise ShapeError(
+                f"reshape: {x} has {dims.shape_product(x.shape)} elements, but shape {self.shape} has "
+                f"{dims.shape_product(self.shape)}"
+            )
+        return (ArrayType(self.shape, x.dtype, x.weak),)
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (np.reshape(arrays[0], self.shape),)
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        return Reshape(operands[0].shape).bind(cotangents[0])
+
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        (x,), (axis,) = operands, axes
+        assert axis is not None
+        return Reshape((size, *self.shape)).bind(operators.move_axis(x, axis, 0)), (0,)
+
+    def shard(self, *types: ArrayType) -> Factors:
+        # Sizes that stand unchanged at the front, or at the back, keep their factor.
+        before, after = types[0].shape, self.shape
+        names = letters(len(before) + len(after))
+        operand = list(names[: len(before)])
+        result = list(names[len(before) :])
+        front = 0
+        while front < min(len(before), len(after)) and dims.same(before[front], after[front]):
+            result[front] = operand[front]
+            front += 1
+        back = 0
+        while back < min(len(before), len(after)) - front and dims.same(
+            before[-1 - back], after[-1 - back]
+        ):
+            result[-1 - back] = operand[-1 - back]
+            back += 1
+        changed = [f for f in (*operand, *result) if not (f in operand and f in result)]
+        vanished = {f: "any" for f in changed if f in operand}
+        return Factors((tuple(operand),), (tuple(result),), vanished, frozenset(changed), (0,))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
+        yield Sample(cls((1, 1)), (np.float32(3),))
+        yield Sample(cls((0, 5)), (rng.normal(size=(3, 0)),))
+        yield Sample(cls((3, 4)), (rng.normal(size=(2, 6)).astype("float32"),))
+        yield Sample(cls((2, 3, 4)), (rng.normal(size=(2, 12)),))
+        yield Sample(cls((5,)), (np.ones((2, 3)),), error=ShapeError)
+
+
+# --- functions used by rules ----------------------------------------------------------------------
+
+
+def broadcast_in_dim(x: Any, shape: Sequence[Any], dimensions: Sequence[int]) -> Any:
+    """`x` with its dimensions at `dimensions` of `shape`, repeated along the others."""
+    shape = tuple(shape)
+    if x.type.shape == shape and tuple(dimensions) == tuple(range(len(shape))):
+        return x
+    return BroadcastInDim(shape, tuple(dimensions))(x)
+
+
+def reshape(x: Any, shape: Sequence[Any]) -> Any:
+    """`x` in another shape of as many elements (sizes must be given, no -1)."""
+    shape = tuple(shape)
+    return x if x.type.shape == shape else Reshape(shape)(x)
+
+
+def transpose(x: Any, permutation: Sequence[int]) -> Any:
+    """`x` with dimension i taken from `permutation[i]`."""
+    permutation = tuple(permutation)
+    return x if permutation == tuple(range(len(permutation))) else Transpose(permutation)(x)
+
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """`x` with one axis moved (both positions non-negative)."""
+    if source == destination:
+        return x
+    order = [i for i in range(x.type.ndim) if i != source]
+    order.insert(destination, source)
+    return Transpose(tuple(order))(x)
+
+
+def broadcast_axis(x: Any, size: Any, axis: int) -> Any:
+    """`x` repeated along a new axis."""
+    rank = x.type.ndim
+    if axis < 0:
+        axis += rank + 1
+    shape = (*x.type.shape[:axis], size, *x.type.shape[axis:])
+    return BroadcastInDim(shape, (*range(axis), *range(axis + 1, rank + 1)))(x)
+
+
+operators.fill(move_axis=move_axis, broadcast_axis=broadcast_axis)
