@@ -82,8 +82,8 @@ def static_key(value: Any) -> Hashable:
     Raises:
       StaticArgumentError: if the value is not hashable.
     """
-    kind: type[Any] = type(value)
-    if isinstance(value, Static):
+    kind = _class_of(value)
+    if kind is Static:
         return value.key
     if kind is str or kind is int or kind is bool or value is None:
         return (kind, value)
@@ -98,10 +98,10 @@ def static_key(value: Any) -> Hashable:
         return (kind, frozenset((static_key(k), static_key(v)) for k, v in items))
     if kind is slice:
         return (kind, static_key(value.start), static_key(value.stop), static_key(value.step))
-    if isinstance(value, dims.Dim):
+    if issubclass(kind, dims.Dim):
         return (kind, value.key)
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind != "O":
-        array = np.asarray(value)
+    if issubclass(kind, (np.ndarray, np.generic)) and value.dtype.kind != "O":
+        array: np.ndarray[Any, np.dtype[Any]] = np.asarray(value)
         return (kind, array.dtype, array.shape, array.tobytes())
     if kind is partial:
         try:
@@ -117,6 +117,10 @@ def static_key(value: Any) -> Hashable:
             f"not, give the class __hash__ (such as by @dataclass(frozen=True))."
         ) from None
     return (kind, value)
+
+
+def _class_of(value: Any) -> type[Any]:
+    return cast("type[Any]", type(value))
 
 
 def _class_name(cls: type) -> str:
@@ -160,7 +164,7 @@ def _has_state(cls: type) -> bool:
 
 def kind_of(leaf: Any) -> int:
     """How leaves of this class are treated: ARRAY, NUMPY, ..."""
-    cls: type[Any] = type(leaf)
+    cls = _class_of(leaf)
     kind = KINDS.get(cls)
     return _classify(cls) if kind is None else kind
 
@@ -181,7 +185,7 @@ def refusal(leaf: Any) -> str | None:
     kind = kind_of(leaf)
     if kind == STATIC or (kind == CALLABLE and hasattr(leaf, "__wrapped__")):
         return None
-    name = _class_name(type(leaf))
+    name = _class_name(_class_of(leaf))
     if kind == NUMPY:
         return (
             f"a NumPy array of dtype {leaf.dtype}, which is neither an array of numbers nor "
