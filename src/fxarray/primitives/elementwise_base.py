@@ -78,15 +78,15 @@ class Elementwise(Primitive):
         if len(types) != self.arity:
             raise TypeError(f"{self.name} takes {self.arity} operands, got {len(types)}")
         first = types[0]
-        for number, type in enumerate(types):
-            if not group_of(type.dtype) & self.accepts:
+        for number, given in enumerate(types):
+            if not group_of(given.dtype) & self.accepts:
                 raise DTypeError(
-                    f"{self.name}: operand {number} is {type}, but {self.name} takes dtypes: "
+                    f"{self.name}: operand {number} is {given}, but {self.name} takes dtypes: "
                     f"{describe_groups(self.accepts)}. Cast it with .astype()."
                 )
-            if type.dtype != first.dtype:
+            if given.dtype != first.dtype:
                 raise DTypeError(
-                    f"{self.name}: operand {number} is {type}, but operand 0 is {first}; dtypes must "
+                    f"{self.name}: operand {number} is {given}, but operand 0 is {first}; dtypes must "
                     f"be equal. Cast one with .astype(), or use fxarray.numpy, which promotes."
                 )
         shape = common_shape(self.name, types)

@@ -40,14 +40,16 @@ def register_dataclass(
 ) -> Class:
     """Make a dataclass a node of trees, its fields the children; also a decorator.
 
-    A rebuilt instance gets its fields directly when `__init__` would do no more than that. Where the
-    class has its own `__init__` or `__post_init__`, or fields that they compute, `__init__` is called.
+    A rebuilt instance gets its fields directly when `__init__` would do no more than that. Where
+    the class has its own `__init__` or `__post_init__`, or fields that they compute, `__init__` is
+    called.
 
     Args:
         nodetype: the dataclass.
         data_fields: names of the fields that are children.
-        meta_fields: names of the fields that are static data, and compare and hash by value. Without
-            these two, the fields declared with `static` are static data and all others children.
+        meta_fields: names of the fields that are static data, and compare and hash by value.
+            Without these two, the fields declared with `static` are static data and all others
+            children.
         drop_fields: names of the fields that are left to their defaults.
 
     Raises:
@@ -65,8 +67,8 @@ def register_dataclass(
     """
     if not (isinstance(nodetype, type) and dataclasses.is_dataclass(nodetype)):
         raise TypeError(
-            f"register_dataclass: {nodetype!r} is no dataclass; put @dataclass below this decorator, "
-            "or use register_pytree_node"
+            f"register_dataclass: {nodetype!r} is no dataclass; put @dataclass below this "
+            "decorator, or use register_pytree_node"
         )
     if (data_fields is None) != (meta_fields is None):
         raise TypeError("register_dataclass: give both data_fields and meta_fields, or neither")
@@ -97,8 +99,8 @@ def _check_names(
         raise ValueError(f"register_dataclass: a field of {name} is named twice in {list(given)}")
     if missing := sorted(needed - set(given)):
         raise ValueError(
-            f"register_dataclass: {name} has fields that are in none of data_fields, meta_fields and "
-            f"drop_fields: {', '.join(missing)}"
+            f"register_dataclass: {name} has fields that are in none of data_fields, meta_fields "
+            f"and drop_fields: {', '.join(missing)}"
         )
     if extra := sorted(set(given) - needed):
         raise ValueError(
@@ -125,7 +127,7 @@ def _rebuild_by_init(
     return unflatten
 
 
-# --- generated code: three times as fast as loops over the fields -------------------------------------------
+# --- generated code: three times as fast as loops over the fields -------------------------------
 
 
 def generate_flatten(

@@ -1,4 +1,4 @@
-"""Key paths: where in a tree a leaf stands, as a tuple of keys that prints as the Python that reaches it."""
+"""Key paths: where in a tree a leaf stands, printed as the Python that reaches it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FlattenedIndexKey:
 
 
 KeyEntry: TypeAlias = Any
-"""A step of a key path: one of the classes above, or any object that a registered class gives its children."""
+"""A step of a key path: a class above, or any object that a registered class gives its children."""
 
 KeyPath: TypeAlias = tuple[KeyEntry, ...]
 

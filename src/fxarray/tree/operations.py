@@ -79,9 +79,7 @@ def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     return native.flatten(tree, is_leaf, False, NAMESPACE)[1]
 
 
-def map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None
-) -> Any:
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply a function to every leaf, and return a tree of the results.
 
     Args:
@@ -198,7 +196,7 @@ def transpose(
 
     Args:
         outer_treedef: the structure of the outer tree.
-        inner_treedef: the structure of each subtree at the outer tree's leaves; None to find it out.
+        inner_treedef: the structure of the subtree at each leaf of the outer tree; None to find out.
         pytree_to_transpose: the tree.
 
     Raises:
@@ -217,7 +215,7 @@ def transpose(
     if inner_treedef is None:
         if not subtrees:
             raise StructureMismatch(
-                "tree.transpose: the outer tree has no leaves, so that the inner structure must be given"
+                "tree.transpose: the outer tree has no leaves; give the inner structure"
             )
         inner_treedef = structure(subtrees[0])
     inner_example = unflatten(inner_treedef, range(inner_treedef.num_leaves))
@@ -233,7 +231,7 @@ def transpose(
     return inner_treedef.unflatten(outer_treedef.unflatten(row) for row in rows)
 
 
-# --- structures --------------------------------------------------------------------------------------------
+# --- structures ---------------------------------------------------------------------------------
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import optree
 
 from fxarray.tree.keys import GetAttrKey, KeyEntry, OwnKeyEntry
-from fxarray.tree.structure import NAMESPACE, flatten_native
+from fxarray.tree.structure import NAMESPACE
 
 T = TypeVar("T")
 Class = TypeVar("Class", bound="type[Any]")
@@ -67,8 +67,8 @@ def register_pytree_with_keys(
 
     Args:
         nodetype: the class.
-        flatten_with_keys: takes an instance; returns a pair of key and child for each child, and the
-            static data. Keys are `DictKey`, `GetAttrKey`, ... or any objects that print well.
+        flatten_with_keys: takes an instance; returns a pair of key and child for each child, and
+            the static data. Keys are `DictKey`, `GetAttrKey`, ... or any objects that print well.
         unflatten_func: takes static data and children; returns an instance.
         flatten_func: accepted as in JAX, and not needed: structures remember their keys, so that
             errors can name places without the tree at hand.
@@ -105,8 +105,8 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
     """Make a class with methods `tree_flatten_with_keys` and `tree_unflatten` a node; a decorator.
 
     Args:
-        cls: a class with `tree_flatten_with_keys(self) -> (pairs of key and child, static_data)` and
-            the class method `tree_unflatten(cls, static_data, children)`.
+        cls: a class with `tree_flatten_with_keys(self) -> (pairs of key and child, static_data)`
+            and the class method `tree_unflatten(cls, static_data, children)`.
     """
     register_pytree_with_keys(
         cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten
@@ -131,7 +131,8 @@ def register_static(cls: Class) -> Class:
     """
     if getattr(cls, "__hash__", None) is None:
         raise TypeError(
-            f"register_static: instances of {cls.__name__} cannot be hashed; define __hash__ beside __eq__"
+            f"register_static: instances of {cls.__name__} cannot be hashed; "
+            "define __hash__ beside __eq__"
         )
 
     def unflatten(data: Hashable, _children: Sequence[Any]) -> Hashable:
@@ -174,7 +175,7 @@ def register_native(
         ) from error
 
 
-# --- partial application -----------------------------------------------------------------------------------
+# --- partial application ------------------------------------------------------------------------
 
 
 class Partial(functools.partial[Any]):
@@ -230,8 +231,3 @@ def _unflatten_partial(function: Callable[..., Any], children: Sequence[Any]) ->
 
 
 register_native(Partial, _flatten_partial, _unflatten_partial, OwnKeyEntry)
-
-
-def leafless(value: Any) -> bool:
-    """Return whether a value is a node of trees without any leaf below it."""
-    return not flatten_native(value)[0]
