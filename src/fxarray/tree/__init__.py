@@ -2,8 +2,8 @@
 
 A tree is a leaf, or a node with trees for children. Tuples, lists, dicts, namedtuples, None and
 registered classes are nodes; all else is a leaf. A tree falls apart into its leaves, in a fixed
-order, and its structure (a `PyTreeDef`), which compares and hashes by value: that is how `jit` knows
-its arguments, and how a gradient gets the shape of a model.
+order, and its structure (a `PyTreeDef`), which compares and hashes by value: that is how `jit`
+knows its arguments, and how a gradient gets the shape of a model.
 
 >>> from fxarray import tree
 >>> params = {"w": [1.0, 2.0], "b": 3.0}

@@ -27,7 +27,7 @@ def difference(
     Args:
         expected: the tree whose structure is right.
         actual: the tree that should have it.
-        is_leaf: what else to count as a leaf.
+        is_leaf: what else to count as a leaf, in both trees or in the prefix.
         name: what the tree is called in the sentences, such as "carry".
         prefix: whether a leaf of `expected` may meet any subtree.
 
@@ -38,7 +38,10 @@ def difference(
     ["['w'] is a list of 3, expected a tuple of 2"]
     """
     return _differences(
-        flatten_native(expected, is_leaf)[1], flatten_native(actual, is_leaf)[1], name, prefix
+        flatten_native(expected, is_leaf)[1],
+        flatten_native(actual, None if prefix else is_leaf)[1],
+        name,
+        prefix,
     )
 
 
@@ -66,7 +69,7 @@ def explain_difference(
 def structure_mismatch(
     what: str, tree: Any, rest: Sequence[Any], is_leaf: IsLeaf, error: ValueError
 ) -> Exception:
-    """Return the error to raise when native code found that a tree of `rest` does not fit `tree`."""
+    """Return the error to raise when a tree of `rest` was found not to fit `tree`."""
     for number, other in enumerate(rest):
         sentences = difference(tree, other, is_leaf, prefix=True)
         if sentences:

@@ -196,7 +196,7 @@ def transpose(
 
     Args:
         outer_treedef: the structure of the outer tree.
-        inner_treedef: the structure of the subtree at each leaf of the outer tree; None to find out.
+        inner_treedef: the structure of the subtree at each leaf of the outer tree, if known.
         pytree_to_transpose: the tree.
 
     Raises:

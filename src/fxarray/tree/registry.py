@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import optree
 
@@ -159,7 +159,7 @@ def register_native(
     """Register with optree, whose flatten functions may return keys as a third item."""
     if nodetype in _BUILT_IN:
         raise ValueError(
-            f"{nodetype.__name__} is a node of trees by itself and cannot be registered"
+            f"{nodetype.__name__} is a node of trees by itself"
         )
     try:
         optree.register_pytree_node(
@@ -171,7 +171,7 @@ def register_native(
         )
     except ValueError as error:
         raise ValueError(
-            f"{nodetype.__name__} is registered as a node of trees already; a class is registered once"
+            f"{nodetype.__name__} is registered as a node of trees already; register a class once"
         ) from error
 
 
@@ -179,7 +179,7 @@ def register_native(
 
 
 class Partial(functools.partial[Any]):
-    """A `functools.partial` whose bound arguments are children: it can be passed through transforms.
+    """A `functools.partial` whose bound arguments are children, to be passed through transforms.
 
     The function is static data, so that two Partials of one function have the same structure.
 
@@ -189,9 +189,9 @@ class Partial(functools.partial[Any]):
     ([3], 25)
     """
 
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Partial:
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **keywords: Any) -> Self:
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
-            # functools merges a partial of a partial into one, and its arguments would become leaves.
+            # functools merges a partial of a partial, and its arguments would become leaves.
             return super().__new__(cls, _Opaque(func), *args, **keywords)
         return super().__new__(cls, func, *args, **keywords)
 
