@@ -186,13 +186,13 @@ class DeviceArray(Array):
 
     def numpy_view(self) -> np.ndarray:
         """The buffer itself, for rules and devices; never write to it."""
-        buffer = self._np
-        if buffer is None:
+        try:
+            return self._np
+        except AttributeError:
             raise DeletedArrayError(
                 f"this array ({self.type}) has been deleted: its memory was donated to a compiled "
                 f"call or freed by .delete(). Use the call's result instead."
-            )
-        return buffer
+            ) from None
 
     def _readonly(self) -> np.ndarray:
         view = self.numpy_view().view()
@@ -286,13 +286,14 @@ class DeviceArray(Array):
 
     def delete(self) -> None:
         """Free the buffer now; any later use raises DeletedArrayError."""
-        self._np = None
+        if not self.is_deleted():
+            del self._np
 
     def is_deleted(self) -> bool:
-        return self._np is None
+        return not hasattr(self, "_np")
 
     def is_ready(self) -> bool:
-        return self._np is not None
+        return not self.is_deleted()
 
     @property
     def is_fully_addressable(self) -> bool:
@@ -303,7 +304,7 @@ class DeviceArray(Array):
         return True
 
     def __repr__(self) -> str:
-        if self._np is None:
+        if self.is_deleted():
             return f"Array(<deleted>, {self.type})"
         if dtypes.is_key(self.type.dtype):
             body = f"keys of shape {self.type.shape}"
@@ -318,7 +319,7 @@ class DeviceArray(Array):
         return f"{prefix}{body}, dtype={self.type.dtype.name}{size}{weak})"
 
     def __str__(self) -> str:
-        if self._np is None or dtypes.is_key(self.type.dtype):
+        if self.is_deleted() or dtypes.is_key(self.type.dtype):
             return repr(self)
         return str(self._np)
 

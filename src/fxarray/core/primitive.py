@@ -313,6 +313,15 @@ class Primitive:
 
     # --- hooks of operations that carry functions or Programs -----------------------------------
 
+    # An operation that carries a Python function sets this to a method that runs it on concrete
+    # arrays, `(operands) -> results`, instead of having an `eager` rule.
+    run_function: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+
+    @property
+    def compiled_program(self) -> Any:
+        """The Program that a device compiles to run the operation, or None to use `eager`."""
+        return None
+
     def staged(self, trace: Any, operands: Sequence[Any]) -> tuple[Primitive, Sequence[Any]]:
         """The form of the operation that a Program records, and its operands.
 

@@ -83,6 +83,10 @@ class ProgramCall(Primitive):
             return ()
         return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])
 
+    @property
+    def compiled_program(self) -> Program:
+        return self.program
+
     def with_program(self, program: Program, role: str) -> ProgramCall:
         """This operation with another Program: `role` is jvp, known, linear, transpose, batch or dce."""
         return type(self)(**{**self.parameters(), "program": program})

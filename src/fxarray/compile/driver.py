@@ -1,0 +1,69 @@
+"""The way from a Program to something that runs: passes, a backend, and a cache by content.
+
+Executables are remembered by what the Program says, not by which function it came from. Arrays that
+the function closed over are arguments, so a fresh lambda that computes the same costs a trace but
+no compile.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Any, NamedTuple
+
+from fxarray.compile.backend import CompileOptions, Executable, get_backend
+from fxarray.compile.simplify import simplify
+from fxarray.core.ir import Program
+
+_CACHE: OrderedDict[Any, Executable] = OrderedDict()
+_CACHE_LIMIT = 4096
+_lock = threading.Lock()
+
+
+class Statistics(NamedTuple):
+    """How often the cache of executables was asked, and how often it had to compile."""
+
+    hits: int
+    misses: int
+    size: int
+
+
+_counts = {"hits": 0, "misses": 0}
+
+
+def compile_program(
+    program: Program, options: CompileOptions = CompileOptions(), backend: str | None = None
+) -> Executable:
+    """The executable of a Program, compiled at most once for the same content.
+
+    Args:
+      program: a Program without constants.
+      options: what may change its code.
+      backend: the backend's name; None is the default.
+    """
+    device = get_backend(backend)
+    key = (program, options, device.name)
+    with _lock:
+        executable = _CACHE.get(key)
+        if executable is not None:
+            _CACHE.move_to_end(key)
+            _counts["hits"] += 1
+            return executable
+        _counts["misses"] += 1
+    executable = device.compile(simplify(program), options)
+    with _lock:
+        _CACHE[key] = executable
+        if len(_CACHE) > _CACHE_LIMIT:
+            _CACHE.popitem(last=False)
+    return executable
+
+
+def statistics() -> Statistics:
+    """Hits, misses and size of the cache of executables."""
+    return Statistics(_counts["hits"], _counts["misses"], len(_CACHE))
+
+
+def clear() -> None:
+    """Forget all executables."""
+    with _lock:
+        _CACHE.clear()

@@ -1,0 +1,154 @@
+"""The reference backend: a Program becomes one Python function of NumPy arrays.
+
+Each equation is a line that calls the operation's `eager` rule (or its exact `reference` rule);
+variables are Python locals, dropped after their last use. There is no cleverness here: this backend
+is what native ones are tested against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+
+from fxarray.compile.backend import CompileOptions, register_backend
+from fxarray.core import dtypes
+from fxarray.core.array import DeviceArray
+from fxarray.core.errors import ArgumentError
+from fxarray.core.ir import Equation, Literal, Program, Var
+from fxarray.core.types import ArrayType
+from fxarray.interpreters.evaluate import last_uses
+from fxarray.primitives.elementwise_base import Elementwise
+
+_buffer = attrgetter("_np")
+
+
+def _rule(equation: Equation, rule: str) -> tuple[Callable[..., Any], bool]:
+    """What to call for an equation, and whether it returns its one result bare."""
+    op = equation.op
+    if rule == "eager" and isinstance(op, Elementwise):
+        fast = type(op).fast
+        narrow = any(dtypes.is_narrow_float(atom.type.dtype) for atom in equation.inputs)
+        if fast is not None and not narrow:
+            return fast, True
+    return getattr(op, rule), False
+
+
+def generate(program: Program, rule: str) -> tuple[Callable[..., Any], str]:
+    """The Python function that runs a Program, and its source."""
+    namespace: dict[str, Any] = {"asarray": np.asarray}
+    names: dict[Any, str] = {}
+
+    def name(atom: Any) -> str:
+        if type(atom) is Literal:
+            key = f"c{len(namespace)}"
+            namespace[key] = atom.value.numpy_view()  # type: ignore[attr-defined]
+            return key
+        return names.setdefault(atom, f"v{len(names)}")
+
+    parameters = ", ".join(map(name, program.inputs))
+    lines = [f"def run({parameters}):"]
+    for variable, value in program.constants:
+        namespace[name(variable)] = value.numpy_view()  # type: ignore[attr-defined]
+    inputs = set(program.inputs)
+    constants = {variable for variable, _ in program.constants}
+    for number, (equation, dying) in enumerate(
+        zip(program.equations, last_uses(program), strict=True)
+    ):
+        call, bare = _rule(equation, rule)
+        namespace[f"f{number}"] = call
+        operands = ", ".join(map(name, equation.inputs))
+        outputs = ", ".join(map(name, equation.outputs))
+        if bare and equation.outputs[0].type.shape:
+            lines.append(f"    {outputs} = f{number}({operands})")
+        elif bare:
+            lines.append(f"    {outputs} = asarray(f{number}({operands}))")
+        elif outputs:
+            lines.append(f"    {outputs}, = f{number}({operands})")
+        else:
+            lines.append(f"    f{number}({operands})")
+        dead = [names[v] for v in dying if v not in inputs and v not in constants]
+        if dead:
+            lines.append(f"    del {', '.join(dead)}")
+    results = "".join(f"{name(atom)}, " for atom in program.outputs)
+    lines.append(f"    return ({results})")
+    source = "\n".join(lines)
+    exec(compile(source, f"<fxarray {program.name}>", "exec"), namespace)
+    return namespace["run"], source
+
+
+def _bytes(types: Sequence[ArrayType]) -> int:
+    return sum(int(type.size) * type.dtype.itemsize for type in types)
+
+
+class ReferenceExecutable:
+    """A Program as a Python function of NumPy arrays."""
+
+    def __init__(self, program: Program, rule: str) -> None:
+        self.program = program
+        self.run, self.source = generate(program, rule)
+        self.types = program.output_types
+        self.stages = ("program", "python")
+
+    def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
+        with np.errstate(all="ignore"):
+            values = self.run(*[argument.numpy_view() for argument in arguments])
+        return list(map(DeviceArray, values, self.types))
+
+    def run_buffers(self, buffers: Sequence[np.ndarray]) -> list[DeviceArray]:
+        """Like a call, on the buffers themselves."""
+        with np.errstate(all="ignore"):
+            values = self.run(*buffers)
+        return list(map(DeviceArray, values, self.types))
+
+    def as_text(self, stage: str) -> str:
+        if stage == "program":
+            return str(self.program)
+        if stage == "python":
+            return self.source
+        raise ArgumentError(f"there is no stage {stage!r}; the stages are: {self.stages}")
+
+    def cost_analysis(self) -> Mapping[str, float]:
+        equations = self.program.equations
+        moved = sum(
+            _bytes([a.type for a in e.inputs]) + _bytes([v.type for v in e.outputs])
+            for e in equations
+        )
+        return {"equations": float(len(equations)), "bytes accessed": float(moved)}
+
+    def memory_analysis(self) -> Mapping[str, int]:
+        alive = peak = 0
+        sizes: dict[Var, int] = {}
+        for equation, dying in zip(self.program.equations, last_uses(self.program), strict=True):
+            for variable in equation.outputs:
+                sizes[variable] = _bytes([variable.type])
+                alive += sizes[variable]
+            peak = max(peak, alive)
+            alive -= sum(sizes.get(variable, 0) for variable in dying)
+        return {
+            "argument_size_in_bytes": _bytes(self.program.input_types),
+            "output_size_in_bytes": _bytes(self.program.output_types),
+            "temp_size_in_bytes": peak,
+        }
+
+
+class ReferenceBackend:
+    """Runs Programs with NumPy.
+
+    Args:
+      name: the backend's name.
+      rule: "eager" for the fast NumPy rules, "reference" for the exact ones.
+    """
+
+    def __init__(self, name: str, rule: str) -> None:
+        self.name = name
+        self.rule = rule
+
+    def compile(self, program: Program, options: CompileOptions) -> ReferenceExecutable:
+        return ReferenceExecutable(program, self.rule)
+
+
+register_backend(ReferenceBackend("cpu", "eager"), default=True)
+register_backend(ReferenceBackend("reference", "reference"))
