@@ -42,6 +42,7 @@ class Context(threading.local):
     default_device: Any = None
     scopes: tuple[str, ...] = ()
     disable_jit: bool = False
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
@@ -49,7 +50,7 @@ class Context(threading.local):
             tuple(axis.key for axis in self.axes),
             self.mesh,
             self.default_device,
-            self.disable_jit,
+            self.settings,
         )
 
 

@@ -1,0 +1,102 @@
+"""Settings: one typed table, read from `FXARRAY_*` variables, changed by `update` or a `with` block.
+
+    >>> from fxarray.core import config
+    >>> with config.using(explain_retraces=True):
+    ...     config.get("explain_retraces")
+    True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fxarray.core.context import Context, context
+from fxarray.core.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its type is that of its default.
+
+    Args:
+      default: the value when nothing sets it.
+      doc: one sentence.
+      traced: whether traces depend on it, so that changing it traces again.
+    """
+
+    default: Any
+    doc: str
+    traced: bool = False
+
+
+SETTINGS: dict[str, Setting] = {
+    "check": Setting(False, "Check every Program again after each pass."),
+    "debug": Setting(0, "How much to print about compilation, from 0 (nothing) to 6."),
+    "explain_retraces": Setting(False, "Warn each time that jit traces, saying what differs."),
+    "debug_nans": Setting(False, "Raise an error at the first operation that gives a NaN.", True),
+    "debug_infs": Setting(False, "Raise an error at the first operation that gives an inf.", True),
+    "traceback_filtering": Setting(True, "Leave fxarray's own frames out of tracebacks."),
+    "numpy_rank_promotion": Setting("allow", "allow, warn or raise when ranks differ.", True),
+    "numpy_dtype_promotion": Setting("standard", "standard or strict.", True),
+    "default_matmul_precision": Setting("default", "Precision of products.", True),
+}
+
+
+def _parse(name: str, text: str) -> Any:
+    default = SETTINGS[name].default
+    if isinstance(default, bool):
+        return text.lower() in ("1", "true", "yes", "on")
+    return type(default)(text)
+
+
+_values: dict[str, Any] = {
+    name: _parse(name, os.environ[variable]) if variable in os.environ else setting.default
+    for name, setting in SETTINGS.items()
+    for variable in [f"FXARRAY_{name.upper()}"]
+}
+
+
+def _check(name: str, value: Any) -> None:
+    if name not in SETTINGS:
+        raise ArgumentError(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
+    if type(value) is not type(SETTINGS[name].default):
+        raise ArgumentError(
+            f"setting {name} takes {type(SETTINGS[name].default).__name__}, got {value!r}"
+        )
+
+
+def get(name: str) -> Any:
+    """The value of a setting in this thread."""
+    for key, value in reversed(context.settings):
+        if key == name:
+            return value
+    return _values[name]
+
+
+def update(name: str, value: Any) -> None:
+    """Change a setting for the whole process."""
+    name = name.removeprefix("fxarray_").removeprefix("jax_")
+    _check(name, value)
+    _values[name] = value
+    if SETTINGS[name].traced:
+        # The class attribute is what threads without settings of their own see.
+        others = tuple(item for item in Context.settings if item[0] != name)
+        Context.settings = (*others, (name, value))
+
+
+@contextmanager
+def using(**values: Any) -> Iterator[None]:
+    """Change settings in this thread for the length of a `with` block (or a decorated call)."""
+    for name, value in values.items():
+        _check(name, value)
+    previous = context.settings
+    kept = tuple((key, value) for key, value in previous if key not in values)
+    context.settings = (*kept, *sorted(values.items()))
+    try:
+        yield
+    finally:
+        context.settings = previous
