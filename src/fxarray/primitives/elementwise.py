@@ -1,49 +1,167 @@
-"""Elementwise arithmetic, comparison and selection: one row per operation.
+"""Every elementwise operation by name, for rules and for the layers above.
 
-A derivative reads `lambda t, y, *operands`: t is the operand's tangent, y the result.
+The operations are defined in `arithmetic`, `comparison`, `convert`, `power`, `trigonometry`,
+`integer_bits` and `special`.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from fxarray.core.dtypes import DType
-from fxarray.primitives.elementwise_base import row
-from fxarray.primitives.support import ANY, INEXACT, NUMBER
-
-
-def _boolean(_: DType) -> DType:
-    return np.dtype(bool)
-
-
-# --- arithmetic ---------------------------------------------------------------------------------
-
-neg = row(
-    "neg", np.negative, NUMBER, fast=np.negative,
-    derivatives=[lambda t, y, x: neg(t)], transposes=[lambda ct, x: neg(ct)],
+from fxarray.primitives.arithmetic import (
+    Clamp,
+    Round,
+    abs,
+    add,
+    ceil,
+    clamp,
+    complex,
+    conj,
+    conjugate,
+    div,
+    floor,
+    imag,
+    is_complex,
+    max,
+    min,
+    mul,
+    neg,
+    real,
+    rem,
+    scale,
+    sign,
+    square,
+    sub,
 )
-add = row(
-    "add", np.add, NUMBER, arity=2, fast=np.add,
-    derivatives=[lambda t, z, x, y: t, lambda t, z, x, y: t],
-    transposes=[lambda ct, x, y: ct, lambda ct, x, y: ct],
+from fxarray.primitives.comparison import (
+    SelectN,
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    broadcast_scalar,
+    eq,
+    ge,
+    gt,
+    is_finite,
+    le,
+    lt,
+    ne,
+    select,
+    select_n,
 )
-sub = row(
-    "sub", np.subtract, NUMBER, arity=2, fast=np.subtract,
-    derivatives=[lambda t, z, x, y: t, lambda t, z, x, y: neg(t)],
-    transposes=[lambda ct, x, y: ct, lambda ct, x, y: neg(ct)],
+from fxarray.primitives.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+    Copy,
+    ReducePrecision,
+    StopGradient,
+    convert,
+    copy,
+    stop_gradient,
 )
-mul = row(
-    "mul", np.multiply, NUMBER, arity=2, fast=np.multiply,
-    derivatives=[lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
-    transposes=[lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)],
+from fxarray.primitives.power import (
+    IntegerPow,
+    Pow,
+    cbrt,
+    exp,
+    exp2,
+    expm1,
+    integer_pow,
+    log,
+    log1p,
+    logistic,
+    pow,
+    rsqrt,
+    sqrt,
+)
+from fxarray.primitives.support import number_like
+from fxarray.primitives.trigonometry import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    cos,
+    cosh,
+    sin,
+    sinh,
+    tan,
+    tanh,
 )
 
-# --- exponentials and trigonometry -----------------------------------------------------------------
-
-sin = row("sin", np.sin, INEXACT, fast=np.sin, derivatives=[lambda t, y, x: mul(t, cos(x))])
-cos = row("cos", np.cos, INEXACT, fast=np.cos, derivatives=[lambda t, y, x: neg(mul(t, sin(x)))])
-
-# --- comparison -----------------------------------------------------------------------------------
-
-eq = row("eq", np.equal, ANY, arity=2, fast=np.equal, result=_boolean)
-
+__all__ = [
+    "BitcastConvertType",
+    "Clamp",
+    "ConvertElementType",
+    "Copy",
+    "IntegerPow",
+    "Pow",
+    "ReducePrecision",
+    "Round",
+    "SelectN",
+    "StopGradient",
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "broadcast_scalar",
+    "cbrt",
+    "ceil",
+    "clamp",
+    "complex",
+    "conj",
+    "conjugate",
+    "convert",
+    "copy",
+    "cos",
+    "cosh",
+    "div",
+    "eq",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "ge",
+    "gt",
+    "imag",
+    "integer_pow",
+    "is_complex",
+    "is_finite",
+    "le",
+    "log",
+    "log1p",
+    "logistic",
+    "lt",
+    "max",
+    "min",
+    "mul",
+    "ne",
+    "neg",
+    "number_like",
+    "pow",
+    "real",
+    "rem",
+    "rsqrt",
+    "scale",
+    "select",
+    "select_n",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "stop_gradient",
+    "sub",
+    "tan",
+    "tanh",
+]

@@ -8,34 +8,39 @@ follows from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from fxarray.core import dtypes
 from fxarray.core.dtypes import DType
-from fxarray.core.errors import DTypeError, ShapeError
+from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.factors import Factors
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
-from fxarray.core.types import ArrayType, shape_key
+from fxarray.core.types import ArrayType, Shape, shape_key
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.primitives.reduce import reduce_sum
 from fxarray.primitives.support import (
     NUMBER,
+    Values,
     describe_groups,
     group_of,
-    narrow_in_float32,
+    quietly,
     random_operand,
     sample_dtypes,
+    widened,
 )
 
-Derivative = Callable[..., Any]
+Derivative: TypeAlias = Callable[..., Any]
+Interval: TypeAlias = tuple[float, float]
+
+LOWERED_LATER = "elementwise lowering arrives with the kernel compiler"
 
 
-def common_shape(name: str, types: Sequence[ArrayType]) -> tuple[Any, ...]:
+def common_shape(name: str, types: Sequence[ArrayType]) -> Shape:
     """The one shape of all operands that are not 0-dimensional."""
-    shape: tuple[Any, ...] = ()
+    shape: Shape = ()
     owner = 0
     for number, type in enumerate(types):
         if not type.shape:
@@ -58,8 +63,37 @@ def unbroadcast(cotangent: Any, operand: Linear) -> Any:
     return cotangent
 
 
+def check_count(name: str, types: Sequence[ArrayType], count: int) -> None:
+    """Raise unless the operation is given `count` operands."""
+    if len(types) != count:
+        raise ArgumentError(f"{name} takes {count} operands, got {len(types)}")
+
+
+def check_group(name: str, number: int, given: ArrayType, accepts: int) -> None:
+    """Raise unless operand `number` is of an accepted dtype."""
+    if not group_of(given.dtype) & accepts:
+        raise DTypeError(
+            f"{name}: operand {number} is {given}, but {name} takes dtypes: "
+            f"{describe_groups(accepts)}. Cast it with .astype()."
+        )
+
+
+def check_equal_dtypes(name: str, types: Sequence[ArrayType]) -> None:
+    """Raise unless all operands have one dtype."""
+    first = types[0]
+    for number, given in enumerate(types):
+        if given.dtype != first.dtype:
+            raise DTypeError(
+                f"{name}: operand {number} is {given}, but operand 0 is {first}; dtypes must be "
+                f"equal. Cast one with .astype(), or use fxarray.numpy, which promotes."
+            )
+
+
 class Elementwise(Primitive):
-    """An operation on corresponding elements; each row of a table makes a subclass."""
+    """An operation on corresponding elements; each row of a table makes a subclass.
+
+    A subclass with parameters overrides `compute`, `derivative` and `transposed`.
+    """
 
     function: ClassVar[Callable[..., Any]]
     fast: ClassVar[Callable[..., Any] | None] = None
@@ -68,74 +102,88 @@ class Elementwise(Primitive):
     result: ClassVar[Callable[[DType], DType] | None] = None
     derivatives: ClassVar[tuple[Derivative | None, ...] | None] = None
     transposes: ClassVar[tuple[Derivative | None, ...] | None] = None
-    domain: ClassVar[tuple[float, float]] = (-2.0, 2.0)
+    domains: ClassVar[tuple[Interval, ...]] = ((-2.0, 2.0),)
+    native: ClassVar[bool] = False
     lowering: ClassVar[Callable[..., Any] | str | None] = None
 
-    def accepted(self, position: int) -> int:
-        return self.accepts
+    # --- what a row or a subclass says ------------------------------------------------------
+
+    def result_dtype(self, dtype: DType) -> DType:
+        """The dtype of the result, given that of the operands."""
+        make = type(self).result
+        return dtype if make is None else make(dtype)
+
+    def compute(self, *arrays: Values) -> Any:
+        """The values, from operands that are widened (unless the row is `native`)."""
+        return type(self).function(*arrays)
+
+    def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
+        """The output's tangent due to that of one operand, or None if it is zero."""
+        rules = type(self).derivatives
+        rule = None if rules is None else rules[position]
+        return None if rule is None else rule(tangent, output, *primals)
+
+    def transposed(self, position: int, cotangent: Any, operands: Sequence[Any]) -> Any:
+        """The cotangent of one operand in which the operation is linear, in the result's shape."""
+        rules = type(self).transposes
+        rule = None if rules is None else rules[position]
+        if rule is None:
+            raise self.missing("transpose", f"it is not linear in operand {position}")
+        return rule(cotangent, *operands)
+
+    # --- rules --------------------------------------------------------------------------------
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
-        if len(types) != self.arity:
-            raise TypeError(f"{self.name} takes {self.arity} operands, got {len(types)}")
-        first = types[0]
+        check_count(self.name, types, self.arity)
         for number, given in enumerate(types):
-            if not group_of(given.dtype) & self.accepts:
-                raise DTypeError(
-                    f"{self.name}: operand {number} is {given}, but {self.name} takes dtypes: "
-                    f"{describe_groups(self.accepts)}. Cast it with .astype()."
-                )
-            if given.dtype != first.dtype:
-                raise DTypeError(
-                    f"{self.name}: operand {number} is {given}, but operand 0 is {first}; dtypes must "
-                    f"be equal. Cast one with .astype(), or use fxarray.numpy, which promotes."
-                )
-        shape = common_shape(self.name, types)
-        make = type(self).result
-        dtype = first.dtype if make is None else make(first.dtype)
-        weak = all(t.weak for t in types) and make is None
-        return (ArrayType(shape, dtype, weak),)
+            check_group(self.name, number, given, self.accepts)
+        check_equal_dtypes(self.name, types)
+        return (self.result_type(types),)
 
-    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        dtype = arrays[0].dtype if type(self).result is None else type(self).result(arrays[0].dtype)  # type: ignore[misc]
+    def result_type(self, types: Sequence[ArrayType]) -> ArrayType:
+        """The result's type, once the dtypes of the operands are known to be right."""
+        dtype = self.result_dtype(types[0].dtype)
+        weak = all(given.weak for given in types) and not dtypes.is_bool(dtype)
+        return ArrayType(common_shape(self.name, types), dtype, weak)
+
+    def reference(self, *arrays: Values) -> tuple[Values, ...]:
+        dtype = dtypes.physical(self.result_dtype(arrays[0].dtype))
+        operands = arrays if self.native else [widened(array) for array in arrays]
         with np.errstate(all="ignore"):
-            value = type(self).function(*narrow_in_float32(arrays))
-        return (np.asarray(value).astype(dtype, copy=False),)
+            value = np.asarray(self.compute(*operands))
+        return (dtypes.cast(value, dtype),)
 
-    def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        dtype = arrays[0].dtype
+    def eager(self, *arrays: Values) -> tuple[Values, ...]:
         fast = type(self).fast
-        if fast is None or dtypes.is_narrow_float(dtype):
+        dtype = arrays[0].dtype
+        if fast is None or dtype.kind == "V" or dtype.char == "e":
             return self.reference(*arrays)
-        with np.errstate(all="ignore"):
-            return (np.asarray(fast(*arrays)),)
+        value = quietly(fast, arrays)
+        return (value if type(value) is np.ndarray else np.asarray(value),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)
         (output,) = outputs
-        if type(self).derivatives is None:
+        total: Any = None
+        for position, tangent in enumerate(tangents):
+            if type(tangent) is not Zero:
+                term = self.derivative(position, tangent, output, primals)
+                if term is not None:
+                    total = term if total is None else add_tangents(total, term)
+        if total is None:
             return outputs, (Zero(output.type.tangent()),)
-        total: Any = Zero(output.type.tangent())
-        for tangent, derivative in zip(tangents, type(self).derivatives, strict=True):  # type: ignore[arg-type]
-            if type(tangent) is not Zero and derivative is not None:
-                total = add_tangents(total, derivative(tangent, output, *primals))
-        if type(total) is not Zero and total.type.shape != output.type.shape:
+        if total.type.shape != output.type.shape:
             total = broadcast_in_dim(total, output.type.shape, ())
         return outputs, (total,)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
-        rules = type(self).transposes
-        if rules is None:
-            raise self.missing("transpose")
         (cotangent,) = cotangents
-        results: list[Any] = []
-        for position, (operand, rule) in enumerate(zip(operands, rules, strict=True)):
-            if type(operand) is not Linear:
-                results.append(None)
-            elif rule is None:
-                raise self.missing("transpose", f"it is not linear in operand {position}")
-            else:
-                results.append(unbroadcast(rule(cotangent, *operands), operand))
-        return results
+        return [
+            unbroadcast(self.transposed(position, cotangent, operands), operand)
+            if type(operand) is Linear
+            else None
+            for position, operand in enumerate(operands)
+        ]
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
@@ -144,25 +192,40 @@ class Elementwise(Primitive):
         return self.bind(*moved), (axis,)
 
     def shard(self, *types: ArrayType) -> Factors:
-        rank = max(t.ndim for t in types)
-        linear = tuple(range(self.arity)) if self.transposes is not None else ()
-        return Factors.elementwise([t.ndim for t in types], [rank], linear)
+        rank = max(given.ndim for given in types)
+        linear = [i for i, rule in enumerate(self.transposes or ()) if rule is not None]
+        return Factors.elementwise([given.ndim for given in types], [rank], linear)
+
+    @classmethod
+    def domain(cls, position: int) -> Interval:
+        """Where samples of an operand are drawn from; the last domain is that of all others."""
+        return cls.domains[min(position, len(cls.domains) - 1)]
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
-        op = cls()
-        for shape in ((), (0,), (3,), (2, 5)):
-            for dtype in sample_dtypes(cls.accepts):
-                operands = [random_operand(rng, shape, dtype, cls.domain) for _ in range(cls.arity)]
-                yield Sample(op, tuple(operands))
-        if cls.arity > 1:
-            dtype = sample_dtypes(cls.accepts)[0]
-            mixed = [random_operand(rng, (4,), dtype, cls.domain)]
-            mixed += [random_operand(rng, (), dtype, cls.domain) for _ in range(cls.arity - 1)]
-            yield Sample(op, tuple(mixed))
-            yield Sample(op, tuple(reversed(mixed)))
-            bad = [np.ones((2 + i,), dtypes.physical(dtype)) for i in range(cls.arity)]
-            yield Sample(op, tuple(bad), error=ShapeError)
+        yield from elementwise_samples(cls(), rng)
+
+
+def elementwise_samples(op: Elementwise, rng: np.random.Generator) -> Iterator[Sample]:
+    """Samples of an instance: every group of dtypes, ranks 0 to 2, mixed ranks, unequal shapes."""
+    cls = type(op)
+
+    def draw(shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> tuple[Values, ...]:
+        return tuple(
+            random_operand(rng, shape, dtype, cls.domain(position))
+            for position, shape in enumerate(shapes)
+        )
+
+    accepted = sample_dtypes(cls.accepts)
+    for dtype in accepted:
+        yield Sample(op, draw([(2, 3)] * cls.arity, dtype))
+    for shape in ((), (0,), (3, 1, 2)):
+        yield Sample(op, draw([shape] * cls.arity, accepted[0]))
+    if cls.arity > 1:
+        yield Sample(op, draw([(4,), *[()] * (cls.arity - 1)], accepted[0]))
+        yield Sample(op, draw([*[()] * (cls.arity - 1), (4,)], accepted[0]))
+        unequal = draw([(2 + i,) for i in range(cls.arity)], accepted[0])
+        yield Sample(op, unequal, error=ShapeError)
 
 
 def align_batch_axes(
@@ -204,8 +267,9 @@ def row(
     derivatives: Sequence[Derivative | None] | None = None,
     transposes: Sequence[Derivative | None] | None = None,
     result: Callable[[DType], DType] | None = None,
-    domain: tuple[float, float] = (-2.0, 2.0),
+    domain: Interval | tuple[Interval, ...] = (-2.0, 2.0),
     fast: Callable[..., Any] | None = None,
+    native: bool = False,
     lowering: Callable[..., Any] | str | None = None,
     doc: str = "",
     excused: dict[str, str] | None = None,
@@ -214,20 +278,21 @@ def row(
 
     Args:
       name: its name in `lax`.
-      function: its definition on NumPy arrays (floats narrower than float32 arrive as float32).
+      function: its definition on NumPy arrays; floats arrive as float64, complex as complex128.
       accepts: the dtype groups of its operands.
       arity: the number of operands.
       derivatives: per operand, `(tangent, output, *operands) -> tangent`, linear in the tangent.
         None: the derivative is zero everywhere.
       transposes: per operand that it is linear in, `(cotangent, *operands) -> cotangent`.
       result: the output dtype as a function of the operands' (default: the same).
-      domain: where to draw samples from.
-      fast: a faster NumPy function for eager mode.
+      domain: where to draw samples from: one interval for all operands, or one for each.
+      fast: a faster NumPy function for eager mode, given float32, float64, complex and integers.
+      native: whether `function` must see the operands in their own dtype.
       lowering: the kernel-IR operation, or a function from kernel values to a kernel value.
       doc: one sentence.
       excused: why rules are missing.
     """
-    excuses = {"lower": "elementwise lowering arrives with the kernel compiler", **(excused or {})}
+    excuses = {"lower": LOWERED_LATER, **(excused or {})}
     if transposes is None:
         excuses.setdefault("transpose", "it is not linear in any operand")
     attributes: dict[str, Any] = {
@@ -240,7 +305,8 @@ def row(
         "result": None if result is None else staticmethod(result),
         "derivatives": None if derivatives is None else tuple(derivatives),
         "transposes": None if transposes is None else tuple(transposes),
-        "domain": domain,
+        "domains": domain if isinstance(domain[0], tuple) else (domain,),
+        "native": native,
         "lowering": lowering,
         "differentiable": derivatives is not None,
         "EXCUSED": excuses,

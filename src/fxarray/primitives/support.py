@@ -1,23 +1,31 @@
-"""What the rules of several families share: dtype groups, narrow floats, random operands."""
+"""What the rules of several families share: dtype groups, constants, NumPy's warnings, samples."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from fxarray.core import dtypes
+from fxarray.core.array import DeviceArray
 from fxarray.core.dtypes import DType
+from fxarray.core.types import ArrayType
 
-# Groups of dtypes that a row accepts.
+Values: TypeAlias = np.ndarray[Any, Any]
+
+# --- dtype groups --------------------------------------------------------------------------------
+
 BOOL, SIGNED, UNSIGNED, FLOAT, COMPLEX, KEY = 1, 2, 4, 8, 16, 32
 INTEGER = SIGNED | UNSIGNED
 BITS = BOOL | INTEGER
 REAL = INTEGER | FLOAT
 NUMBER = REAL | COMPLEX
 INEXACT = FLOAT | COMPLEX
-ANY = BOOL | NUMBER | KEY
+ORDERED = BOOL | REAL
+NUMERIC = BOOL | NUMBER
+ANY = NUMERIC | KEY
 
 _GROUP_NAMES = {
     BOOL: "bool",
@@ -30,6 +38,7 @@ _GROUP_NAMES = {
 
 
 def group_of(dtype: DType) -> int:
+    """The group of a dtype; 0 for float0."""
     if dtypes.is_key(dtype):
         return KEY
     if dtypes.is_bool(dtype):
@@ -46,11 +55,49 @@ def group_of(dtype: DType) -> int:
 
 
 def describe_groups(groups: int) -> str:
+    """The names of the groups, for messages."""
     return ", ".join(name for bit, name in _GROUP_NAMES.items() if groups & bit)
 
 
+# --- constants in rule bodies --------------------------------------------------------------------
 
-def narrow_in_float32(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+_CONSTANTS: dict[Any, DeviceArray] = {}
+
+
+def number_like(x: Any, value: float) -> DeviceArray:
+    """The number `value` in the dtype of `x`: 0-dimensional, concrete also while tracing, and weak."""
+    dtype: DType = x.type.dtype
+    # Zeros are told apart by their text, since 0. == -0.
+    key = (dtype, value or str(value))
+    known = _CONSTANTS.get(key)
+    if known is None:
+        buffer = dtypes.cast(np.asarray(value), dtypes.physical(dtype))
+        known = _CONSTANTS[key] = DeviceArray(buffer, ArrayType((), dtype, True))
+    return known
+
+
+# --- NumPy as a definition -----------------------------------------------------------------------
+
+
+def widened(array: Values) -> Values:
+    """`array`, exactly, in the widest dtype of its kind: float64, complex128; narrow ints in 8 bits.
+
+    A float32 sum, product, quotient or root that is computed in float64 and rounded once more is the
+    correctly rounded one, and other functions come within a hair of it.
+    """
+    dtype = array.dtype
+    if dtypes.is_float(dtype):
+        return array.astype(np.float64)
+    if dtypes.is_complex(dtype):
+        return array.astype(np.complex128)
+    if dtype in (dtypes.int2, dtypes.int4):
+        return array.astype(np.int8)
+    if dtype in (dtypes.uint2, dtypes.uint4):
+        return array.astype(np.uint8)
+    return array
+
+
+def narrow_in_float32(arrays: Sequence[Values]) -> list[Values]:
     """Operands as NumPy computes them: floats narrower than float32 are widened to it."""
     return [
         array.astype(np.float32) if dtypes.is_narrow_float(array.dtype) else array
@@ -58,31 +105,78 @@ def narrow_in_float32(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     ]
 
 
-def sample_dtypes(accepts: int) -> list[np.dtype]:
-    """One or two dtypes of each accepted group, most telling first."""
-    table = {
-        FLOAT: ["float32", "float64", "float16"],
-        COMPLEX: ["complex64", "complex128"],
-        SIGNED: ["int32", "int8"],
-        UNSIGNED: ["uint8", "uint32"],
-        BOOL: ["bool"],
-    }
-    return [np.dtype(name) for group, names in table.items() if accepts & group for name in names]
+def _quiet_context() -> Any:
+    """NumPy's context variable for error handling, and the value that ignores all errors.
+
+    `numpy.errstate` sets this variable, at four times the cost of doing it here, which is more than
+    an addition takes. Returns None where NumPy has it elsewhere.
+    """
+    variable = getattr(importlib.import_module("numpy._core.umath"), "_extobj_contextvar", None)
+    if variable is None:
+        return None
+    with np.errstate(all="ignore"):
+        ignore = variable.get()
+    token = variable.set(ignore)
+    works = set(np.geterr().values()) == {"ignore"}
+    variable.reset(token)
+    return (variable, ignore) if works else None
+
+
+_QUIET = _quiet_context()
+
+if _QUIET is None:
+
+    def quietly(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        """`function(*arrays)` without NumPy's floating-point warnings."""
+        with np.errstate(all="ignore"):
+            return function(*arrays)
+
+else:
+    _VARIABLE, _IGNORE = _QUIET
+
+    def quietly(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+        """`function(*arrays)` without NumPy's floating-point warnings."""
+        token = _VARIABLE.set(_IGNORE)
+        try:
+            return function(*arrays)
+        finally:
+            _VARIABLE.reset(token)
+
+
+# --- samples -------------------------------------------------------------------------------------
+
+_SAMPLE_DTYPES = {
+    FLOAT: ("float32", "float64", "float16", "bfloat16"),
+    COMPLEX: ("complex64", "complex128"),
+    SIGNED: ("int32", "int8"),
+    UNSIGNED: ("uint8", "uint32"),
+    BOOL: ("bool",),
+}
+
+
+def sample_dtypes(accepts: int) -> list[np.dtype[Any]]:
+    """A few dtypes of each accepted group, most telling first."""
+    return [
+        dtypes.physical(dtypes.canonical(name))
+        for group, names in _SAMPLE_DTYPES.items()
+        if accepts & group
+        for name in names
+    ]
 
 
 def random_operand(
     rng: np.random.Generator, shape: tuple[int, ...], dtype: Any, domain: tuple[float, float]
-) -> np.ndarray:
+) -> Values:
     """Random values of any dtype in `domain` (for integers: rounded, and clipped to the dtype)."""
     dtype = np.dtype(dtype)
     low, high = domain
-    values = rng.uniform(low, high, size=shape)
+    values: Any = rng.uniform(low, high, size=shape)
     if dtype.kind == "c":
         values = values + 1j * rng.uniform(low, high, size=shape)
-    if dtype.kind == "b":
+    elif dtype.kind == "b":
         values = rng.uniform(-1, 1, size=shape) > 0
     elif dtype.kind == "u":
         values = np.abs(values * 3)
     elif dtype.kind == "i":
         values = values * 3
-    return np.asarray(values).astype(dtype)
+    return dtypes.cast(np.asarray(values), dtype)
