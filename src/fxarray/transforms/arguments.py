@@ -71,6 +71,13 @@ class Structure:
         """The tree with `arrays` in the places of its arrays."""
         return self.treedef.unflatten(self.all_leaves(arrays) if self.static_leaves else arrays)
 
+    def unflatten_tangents(self, tangents: Sequence[Any]) -> Any:
+        """The tree with `tangents` in the places of its arrays, and None for static leaves."""
+        leaves = list(tangents)
+        for place, _ in self.static_leaves:
+            leaves.insert(place, None)
+        return self.treedef.unflatten(leaves)
+
     def select(self, values: Sequence[Any]) -> list[Any]:
         """Of values given one per leaf, those of the arrays."""
         if not self.static_leaves:
