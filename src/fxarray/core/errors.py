@@ -8,6 +8,8 @@ so that existing ``except`` clauses keep working.
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
+
 from fxarray.core import source
 
 
@@ -83,6 +85,23 @@ class ConcretizationError(FxArrayError, TypeError):
     """
 
 
+class InconclusiveDimension(FxArrayError, TypeError):
+    """A comparison of symbolic sizes is true for some sizes and false for others.
+
+    ``if batch == 1`` with ``batch = ShapeVar("batch")`` raises this, since one trace serves every
+    size. Promise more of the variable (``ShapeVar("batch", min=2)``), state what always holds
+    (``with assuming("batch % 2 == 0")``), or choose by values: ``lax.cond``, ``numpy.where``.
+    """
+
+
+class SymbolicSizeError(FxArrayError, TypeError):
+    """A symbolic size was used where a Python number is needed: ``range(batch)``, ``int(batch)``.
+
+    Loop with ``lax.fori_loop`` or ``lax.scan``, use the size as an array value, or do not make that
+    dimension symbolic.
+    """
+
+
 class TracerBoolConversionError(ConcretizationError):
     """``bool()`` of a traced value: ``if``, ``while``, ``and``, ``or``, ``assert`` need one.
 
@@ -134,6 +153,13 @@ class DeletedArrayError(FxArrayError, RuntimeError):
 
 class ImmutableArrayError(FxArrayError, TypeError):
     """An array was assigned to in place; arrays are immutable. Use ``x = x.at[i].set(value)``."""
+
+
+class ImmutableModuleError(FxArrayError, FrozenInstanceError):
+    """A field of a Module was assigned after its ``__init__`` had returned; Modules are immutable.
+
+    Make a changed copy: ``model = model.replace(bias=bias)``.
+    """
 
 
 class MissingRuleError(FxArrayError, NotImplementedError):
