@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Self, TypeVar, cast
 
@@ -158,9 +159,7 @@ def register_native(
 ) -> None:
     """Register with optree, whose flatten functions may return keys as a third item."""
     if nodetype in _BUILT_IN:
-        raise ValueError(
-            f"{nodetype.__name__} is a node of trees by itself"
-        )
+        raise ValueError(f"{nodetype.__name__} is a node of trees by itself")
     try:
         optree.register_pytree_node(
             cast("Any", nodetype),
@@ -181,7 +180,8 @@ def register_native(
 class Partial(functools.partial[Any]):
     """A `functools.partial` whose bound arguments are children, to be passed through transforms.
 
-    The function is static data, so that two Partials of one function have the same structure.
+    The function is static data, so that two Partials of one function have the same structure. Of a
+    bound method, the object that it is bound to is the first argument, if it is a node of trees.
 
     >>> from fxarray import tree
     >>> add_two = Partial(pow, 3)
@@ -193,6 +193,8 @@ class Partial(functools.partial[Any]):
         if isinstance(func, functools.partial) and not isinstance(func, Partial):
             # functools merges a partial of a partial, and its arguments would become leaves.
             return super().__new__(cls, _Opaque(func), *args, **keywords)
+        if isinstance(func, types.MethodType) and is_tree_node(type(func.__self__)):
+            return super().__new__(cls, func.__func__, func.__self__, *args, **keywords)
         return super().__new__(cls, func, *args, **keywords)
 
 
