@@ -40,6 +40,8 @@ from fxarray.primitives.support import (
     SIGNED,
     Values,
     number_like,
+    random_operand,
+    sample_dtypes,
 )
 
 # --- parts of complex numbers ---------------------------------------------------------------------
@@ -148,8 +150,8 @@ div = row(
     derivatives=[lambda t, z, x, y: div(t, y), lambda t, z, x, y: neg(mul(t, div(z, y)))],
     transposes=[lambda ct, x, y: div(ct, y), None],
     domain=((-2.0, 2.0), (0.5, 2.0)),
-    doc="x / y. Integers are truncated towards zero, division by zero gives 0, and the least integer "
-    "divided by -1 wraps to itself.",
+    doc="x / y. Integers are truncated towards zero, division by zero gives 0, and the least "
+    "integer divided by -1 wraps to itself.",
 )  # fmt: skip
 # The integer part of x / y is constant between its jumps; (x - z) / y is that integer.
 rem = row(
@@ -159,7 +161,7 @@ rem = row(
     doc="The remainder of x / y, with the sign of x. An integer's remainder by zero is 0.",
 )  # fmt: skip
 
-# --- magnitude and sign -----------------------------------------------------------------------------
+# --- magnitude and sign ---------------------------------------------------------------------------
 
 
 def _to_real_if_complex(x: Any) -> Any:
@@ -214,14 +216,14 @@ max = row(
     derivatives=[
         lambda t, z, x, y: mul(t, _share(x, z, y)), lambda t, z, x, y: mul(t, _share(y, z, x)),
     ],
-    doc="The greater of x and y; NaN if either is. Where they are equal each has half the derivative.",
+    doc="The greater of x and y; NaN if either is. A tie halves the derivative.",
 )  # fmt: skip
 min = row(
     "min", np.minimum, NUMERIC, arity=2, fast=np.minimum,
     derivatives=[
         lambda t, z, x, y: mul(t, _share(x, z, y)), lambda t, z, x, y: mul(t, _share(y, z, x)),
     ],
-    doc="The smaller of x and y; NaN if either is. Where they are equal each has half the derivative.",
+    doc="The smaller of x and y; NaN if either is. A tie halves the derivative.",
 )  # fmt: skip
 
 
@@ -246,8 +248,8 @@ class Clamp(Elementwise, name="clamp"):
         for name, bound in (("min", low), ("max", high)):
             if bound.shape and shape_key(bound.shape) != shape_key(x.shape):
                 raise ShapeError(
-                    f"clamp: {name} is {bound}, but x is {x}; a bound must be 0-dimensional or have the "
-                    f"shape of x"
+                    f"clamp: {name} is {bound}, but x is {x}; a bound must be 0-dimensional or "
+                    f"have the shape of x"
                 )
         return result
 
@@ -271,10 +273,15 @@ class Clamp(Elementwise, name="clamp"):
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
-        for sample in elementwise_samples(cls(), rng):
-            bound_is_larger = sample.operands[0].ndim > sample.operands[1].ndim
-            error = ShapeError if bound_is_larger else sample.error
-            yield Sample(sample.op, sample.operands, error=error)
+        for dtype in sample_dtypes(cls.accepts):
+            operands = [random_operand(rng, (2, 3), dtype, cls.domain(i)) for i in range(3)]
+            yield Sample(cls(), tuple(operands))
+        low, x, high = np.float32(-0.5), rng.normal(size=4).astype("float32"), np.float32(0.7)
+        yield Sample(cls(), (low, x, high))
+        yield Sample(cls(), (low, x, np.full_like(x, high)))
+        yield Sample(cls(), (low, x[0], high))
+        yield Sample(cls(), (low, x[:0], high))
+        yield Sample(cls(), (x, low, high), error=ShapeError)
 
 
 clamp = Clamp()

@@ -85,8 +85,8 @@ class SelectN(Elementwise, name="select_n"):
         if dtypes.is_bool(which.dtype):
             if len(cases) > 2:
                 raise ArgumentError(
-                    f"select_n: the selector is {which}, which chooses between two cases, but there are "
-                    f"{len(cases)}. Use an int32 selector."
+                    f"select_n: the selector is {which}, which chooses between two cases, but "
+                    f"there are {len(cases)}. Use an int32 selector."
                 )
         elif which.dtype != dtypes.int32:
             raise DTypeError(f"select_n: the selector must be bool or int32, got {which}")

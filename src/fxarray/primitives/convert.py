@@ -28,6 +28,7 @@ from fxarray.primitives.support import (
     Values,
     random_operand,
     sample_dtypes,
+    widened,
 )
 
 _LOWERED_LATER = {"lower": LOWERED_LATER}
@@ -49,8 +50,8 @@ class ConvertElementType(Elementwise, name="convert_element_type"):
         check_group(self.name, 0, x, NUMERIC)
         if not dtypes.is_numeric(self.dtype):
             raise DTypeError(
-                f"convert_element_type: numbers ({x}) cannot become {dtypes.name(self.dtype)}; make "
-                f"random keys by fxarray.random.key(seed)"
+                f"convert_element_type: numbers ({x}) cannot become {dtypes.name(self.dtype)}; "
+                f"make random keys by fxarray.random.key(seed)"
             )
         return (ArrayType(x.shape, self.dtype, self.weak),)
 
@@ -73,7 +74,10 @@ class ConvertElementType(Elementwise, name="convert_element_type"):
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
         for source in sample_dtypes(NUMERIC):
             for target in (*sample_dtypes(NUMERIC), dtypes.float8_e5m2, dtypes.int4):
-                yield Sample(cls(target), (random_operand(rng, (2, 3), source, (-3.0, 3.0)),))
+                operand = random_operand(rng, (2, 3), source, (-3.0, 3.0))
+                # Where digits are lost, the result is not as smooth as its derivative says.
+                exact = dtypes.to_real(target).itemsize >= dtypes.to_real(source).itemsize
+                yield Sample(cls(target), (operand,), differentiable=exact)
         yield Sample(cls(dtypes.int32), (np.float32(2.5),))
         yield Sample(cls(dtypes.float32), (np.zeros((0, 2), np.int8),))
         yield Sample(cls(dtypes.uint8), (np.array([-1.0, 300.0, np.nan, np.inf]),))
@@ -114,8 +118,8 @@ class BitcastConvertType(Primitive, name="bitcast_convert_type"):
         for dtype in (x.dtype, self.dtype):
             if not _has_plain_bits(dtype):
                 raise DTypeError(
-                    f"bitcast_convert_type: {dtypes.name(dtype)} cannot be read as other bits (from "
-                    f"{x} to {dtypes.name(self.dtype)})"
+                    f"bitcast_convert_type: {dtypes.name(dtype)} cannot be read as other bits "
+                    f"(from {x} to {dtypes.name(self.dtype)})"
                 )
         split, join = self.ratio(x.dtype)
         if split > 1:
@@ -124,8 +128,8 @@ class BitcastConvertType(Primitive, name="bitcast_convert_type"):
             return (ArrayType(x.shape, self.dtype, x.weak and x.dtype == self.dtype),)
         if not x.shape or not dims.same(x.shape[-1], join):
             raise ShapeError(
-                f"bitcast_convert_type: {x} to {dtypes.name(self.dtype)} joins {join} elements into "
-                f"one, so the last dimension must have size {join}"
+                f"bitcast_convert_type: {x} to {dtypes.name(self.dtype)} joins {join} elements "
+                f"into one, so the last dimension must have size {join}"
             )
         return (ArrayType(x.shape[:-1], self.dtype),)
 
@@ -237,27 +241,22 @@ class ReducePrecision(Elementwise, name="reduce_precision"):
             )
         return super().infer(*types)
 
-    def compute(self, *arrays: Values) -> Any:
-        (x,) = arrays
-        fraction, exponent = np.frexp(x)
-        # frexp's fraction has its leading bit just after the point: mantissa_bits + 1 bits stay.
-        digits = self.mantissa_bits + 1
-        rounded = np.ldexp(np.rint(np.ldexp(fraction, digits)), exponent - digits)
-        bias = (1 << (self.exponent_bits - 1)) - 1
-        too_large = np.abs(rounded) >= np.ldexp(1.0, bias + 1)
-        too_small = np.abs(rounded) < np.ldexp(1.0, 1 - bias)
-        rounded = np.where(too_large, np.copysign(np.inf, x), rounded)
-        rounded = np.where(too_small, np.copysign(0.0, x), rounded)
-        return np.where(np.isfinite(x) & (x != 0), rounded, x)
-
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
-        own = dtypes.finfo(arrays[0].dtype)
-        if self.exponent_bits < own.nexp:
-            return super().reference(*arrays)
-        # With all its exponents, the dtype keeps its subnormal numbers as well.
-        if self.mantissa_bits >= own.nmant:
+        (x,) = arrays
+        own = dtypes.finfo(x.dtype)
+        if self.mantissa_bits >= own.nmant and self.exponent_bits >= own.nexp:
             return arrays
-        return ReducePrecision(11, self.mantissa_bits).reference(*arrays)
+        with np.errstate(all="ignore"):
+            wide = widened(x)
+            rounded = _round_mantissa(wide, self.mantissa_bits)
+            # With all its exponents, the dtype keeps its subnormal numbers as well.
+            if self.exponent_bits < own.nexp:
+                bias = (1 << (self.exponent_bits - 1)) - 1
+                size = np.abs(rounded)
+                rounded = np.where(size >= 2.0 ** (bias + 1), np.copysign(np.inf, wide), rounded)
+                rounded = np.where(size < 2.0 ** (1 - bias), np.copysign(0.0, wide), rounded)
+            result = np.where(np.isfinite(wide), rounded, wide)
+        return (dtypes.cast(np.asarray(result), x.dtype),)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         return self(tangent)
@@ -276,6 +275,14 @@ class ReducePrecision(Elementwise, name="reduce_precision"):
                 operand = dtypes.cast(x, dtype)
                 yield Sample(cls(exponent_bits, mantissa_bits), (operand,), differentiable=False)
         yield Sample(cls(0, 3), (np.ones(3),), error=ArgumentError)
+
+
+def _round_mantissa(x: Values, bits: int) -> Values:
+    """float64 values rounded to a leading bit and `bits` more, ties to even."""
+    fraction, exponent = np.frexp(x)
+    # The leading bit of frexp's fraction stands just after the point.
+    rounded = np.rint(np.ldexp(fraction, bits + 1))
+    return np.copysign(np.ldexp(rounded, exponent - (bits + 1)), x)
 
 
 class StopGradient(Elementwise, name="stop_gradient"):

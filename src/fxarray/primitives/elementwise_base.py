@@ -57,7 +57,7 @@ def common_shape(name: str, types: Sequence[ArrayType]) -> Shape:
 
 
 def unbroadcast(cotangent: Any, operand: Linear) -> Any:
-    """The cotangent of an operand: summed, if the operand is 0-dimensional and the result is not."""
+    """The cotangent of an operand: summed if the operand is 0-dimensional, the result not."""
     if not operand.type.shape and cotangent.type.shape:
         return reduce_sum(cotangent, range(cotangent.type.ndim))
     return cotangent

@@ -35,6 +35,7 @@ from fxarray.primitives.support import (
     NUMBER,
     Values,
     number_like,
+    quietly,
     random_operand,
     sample_dtypes,
 )
@@ -69,8 +70,7 @@ class IntegerPow(Elementwise, name="integer_pow"):
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
         (x,) = arrays
         if self.exponent == 2 and x.dtype.kind in "fciu" and x.dtype.char != "e":
-            with np.errstate(all="ignore"):
-                return (np.asarray(np.multiply(x, x)),)
+            return (np.asarray(quietly(np.multiply, (x, x))),)
         return self.reference(x)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
@@ -155,8 +155,7 @@ class Pow(Elementwise, name="pow"):
         x, y = arrays
         if x.dtype.kind != "f" or x.dtype.char == "e" or x.dtype != y.dtype:
             return self.reference(*arrays)
-        with np.errstate(all="ignore"):
-            return (np.asarray(np.power(x, y)),)
+        return (np.asarray(quietly(np.power, arrays)),)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         x, y = primals

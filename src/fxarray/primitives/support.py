@@ -65,7 +65,7 @@ _CONSTANTS: dict[Any, DeviceArray] = {}
 
 
 def number_like(x: Any, value: float) -> DeviceArray:
-    """The number `value` in the dtype of `x`: 0-dimensional, concrete also while tracing, and weak."""
+    """The number `value` in the dtype of `x`: 0-dimensional, weak, concrete also while tracing."""
     dtype: DType = x.type.dtype
     # Zeros are told apart by their text, since 0. == -0.
     key = (dtype, value or str(value))
@@ -80,10 +80,10 @@ def number_like(x: Any, value: float) -> DeviceArray:
 
 
 def widened(array: Values) -> Values:
-    """`array`, exactly, in the widest dtype of its kind: float64, complex128; narrow ints in 8 bits.
+    """`array`, exactly, in a wide dtype of its kind: float64, complex128; narrow ints in 8 bits.
 
-    A float32 sum, product, quotient or root that is computed in float64 and rounded once more is the
-    correctly rounded one, and other functions come within a hair of it.
+    A float32 sum, product, quotient or root that is computed in float64 and rounded once more is
+    the correctly rounded one, and other functions come within a hair of it.
     """
     dtype = array.dtype
     if dtypes.is_float(dtype):

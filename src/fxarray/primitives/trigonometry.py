@@ -31,7 +31,7 @@ def _one_minus_square(x: Any) -> Any:
     return mul(sub(_one(x), x), add(_one(x), x))
 
 
-# --- trigonometric ----------------------------------------------------------------------------------
+# --- trigonometric --------------------------------------------------------------------------------
 
 sin = row(
     "sin", np.sin, INEXACT, fast=np.sin, derivatives=[lambda t, z, x: mul(t, cos(x))],
@@ -90,7 +90,7 @@ atan2 = row(
     doc="The angle of the point (x, y), from operands (y, x). Its derivative at the origin is 0.",
 )  # fmt: skip
 
-# --- hyperbolic -------------------------------------------------------------------------------------
+# --- hyperbolic -----------------------------------------------------------------------------------
 
 sinh = row(
     "sinh", np.sinh, INEXACT, fast=np.sinh, derivatives=[lambda t, z, x: mul(t, cosh(x))],
