@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError
 
 from fxarray.core import source
+from fxarray.tree import StructureMismatch
 
 
 class FxArrayError(Exception):
@@ -54,7 +55,7 @@ class ArgumentError(FxArrayError, ValueError, TypeError):
     """An argument has a value or type that the function cannot take."""
 
 
-class TreeStructureError(FxArrayError, TypeError, ValueError):
+class TreeStructureError(FxArrayError, StructureMismatch):
     """Two pytrees that must have the same structure differ; the message names the first leaf.
 
     Typical cause: a loop body that returns its carry as a list where it was given a tuple.
