@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+
 from fxarray.core import dims, dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.dtypes import DType

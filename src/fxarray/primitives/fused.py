@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
 from fxarray.core.errors import DTypeError
 from fxarray.primitives.elementwise import mul
 from fxarray.primitives.elementwise_base import row

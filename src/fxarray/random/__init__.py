@@ -18,7 +18,6 @@ from fxarray.random.continuous import (
     gumbel,
     laplace,
     logistic,
-    multivariate_normal,
     normal,
     truncated_normal,
 )
@@ -53,7 +52,6 @@ __all__ = [
     "key_impl",
     "laplace",
     "logistic",
-    "multivariate_normal",
     "normal",
     "permutation",
     "rademacher",

@@ -125,60 +125,6 @@ def truncated_normal(
     return place(function, fnp.clip(values, least, most), None, out_sharding)
 
 
-def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    method: str = "cholesky",
-    *,
-    out_sharding: Any = None,
-) -> Array:
-    """Normal random vectors with a mean and a covariance.
-
-    Args:
-      key: a random key.
-      mean: of shape `(..., n)`.
-      cov: of shape `(..., n, n)`, symmetric and positive definite.
-      shape: of the result less its last axis; default: what the leading axes broadcast to.
-      dtype: a float dtype; default: that of `mean` and `cov`.
-      method: how `cov` is factored: "cholesky", or "eigh" or "svd", which take singular ones too.
-      out_sharding: how to split the result over a mesh.
-
-    Returns:
-      An array of shape `shape + (n,)`.
-
-    Raises:
-      ArgumentError: an unknown method.
-      ShapeError: shapes do not fit.
-
-    >>> from fxarray import numpy as fnp, random
-    >>> random.multivariate_normal(random.key(0), fnp.zeros(3), fnp.eye(3), (5,)).shape
-    (5, 3)
-    """
-    function = "multivariate_normal"
-    single, _ = single_key(function, key)
-    factors = {"cholesky": _cholesky_factor, "eigh": _eigh_factor, "svd": _svd_factor}
-    if method not in factors:
-        raise ArgumentError(f"{function}: method must be one of {list(factors)}, got {method!r}")
-    centre, spread_matrix = promote_dtypes(function, mean, cov, inexact=True)
-    found = centre.type.dtype if dtype is None else float_dtype(function, dtype)
-    size = centre.type.shape[-1:]
-    if not size or spread_matrix.type.shape[-2:] != size * 2:
-        raise ShapeError(
-            f"{function}: mean must be (..., n) and cov (..., n, n), got {centre.type} and "
-            f"{spread_matrix.type}"
-        )
-    leading = [centre.type.shape[:-1], spread_matrix.type.shape[:-2]]
-    outer = common_shape(function, leading) if shape is None else canonical_shape(function, shape)
-    common_shape(function, [*leading, outer])
-    drawn = standard_normal(single, outer + size, found)
-    factor = factors[method](spread_matrix).astype(found)
-    values = centre.astype(found) + fnp.einsum("...ij,...j->...i", factor, drawn)
-    return place(function, values, None, out_sharding)
-
-
 # --- distributions with a closed inverse ----------------------------------------------------------
 
 

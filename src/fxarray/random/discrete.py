@@ -163,10 +163,7 @@ def _order(key: Array, shape: Shape, axis: int) -> Array:
         tags = RandomBits(shape, 32)(keys[1]).astype(dtypes.uint64)
         tagged = lax.sort((tags << 32) | positions, dimension=axis, is_stable=False)
         moved = tagged.astype(dtypes.uint32).astype(dtypes.int32)
-        if number == 0:
-            order = moved
-        else:
-            order = fnp.take_along_axis(order, moved, axis=axis)
+        order = fnp.take_along_axis(order, moved, axis=axis) if number else moved
     return order
 
 

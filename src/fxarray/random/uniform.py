@@ -29,7 +29,6 @@ from fxarray.primitives.create import scalar
 from fxarray.primitives.fused import fused_multiply_add
 from fxarray.random.keys import single_key
 
-# XLA contracts `x * span + low` to one rounding in these, but not in narrower formats.
 _FUSED = (dtypes.float32, dtypes.float64, dtypes.float16)
 
 
@@ -121,14 +120,10 @@ def ranged(
         return values
     low = spread(function, as_operand(function, minval, 3).astype(dtype), shape)
     high = spread(function, as_operand(function, maxval, 4).astype(dtype), shape)
-    if not low.type.shape:
-        span = high - low
-    else:
-        span = spread(function, high, shape) - low
-    if dtype in _FUSED:
-        values = fused_multiply_add(values, span, low)
-    else:
-        values = values * span + low
+    span = high - low
+    # XLA contracts the product and the sum to one rounding, but not in the narrowest formats.
+    fused = dtype in _FUSED
+    values = fused_multiply_add(values, span, low) if fused else values * span + low
     # Rounding must not lead below the range.
     return fnp.maximum(low, values)
 
