@@ -1,0 +1,28 @@
+"""Sums of numbers given by their logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fxarray.primitives.arithmetic import mul, sub
+from fxarray.primitives.comparison import eq, select
+from fxarray.primitives.elementwise_base import row
+from fxarray.primitives.power import logistic
+from fxarray.primitives.support import FLOAT, number_like
+
+
+def _weight(x: Any, y: Any) -> Any:
+    """exp(x) / (exp(x) + exp(y)); 1/2 where the two are equal, infinities too."""
+    return logistic(select(eq(x, y), number_like(x, 0), sub(x, y)))
+
+
+logaddexp = row(
+    "logaddexp", np.logaddexp, FLOAT, arity=2, fast=np.logaddexp,
+    derivatives=[
+        lambda t, z, x, y: mul(t, _weight(x, y)),
+        lambda t, z, x, y: mul(t, _weight(y, x)),
+    ],
+    doc="log(exp(x) + exp(y)) without overflow.",
+)  # fmt: skip
