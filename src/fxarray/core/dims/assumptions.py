@@ -15,12 +15,12 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fxarray.core.dims import build
-from fxarray.core.dims.bounds import Facts, bounds
+from fxarray.core.dims.bounds import Facts, bounds, is_at_least
 from fxarray.core.dims.polynomial import (
     UNIT,
     Atom,
@@ -28,7 +28,7 @@ from fxarray.core.dims.polynomial import (
     Polynomial,
     Variable,
 )
-from fxarray.core.dims.text import COMPARISONS, parse_comparison
+from fxarray.core.dims.text import COMPARISONS, parse_comparison, unknown_variable
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def assumptions_in_scope() -> tuple[Assumption, ...]:
 
 
 @contextlib.contextmanager
-def assuming(*assumptions: str) -> Iterator[tuple[Assumption, ...]]:
+def assuming(*assumptions: str) -> Generator[tuple[Assumption, ...]]:
     """Within the block, take comparisons of sizes to hold.
 
     Args:
@@ -120,7 +120,7 @@ class Knowledge:
 @lru_cache(maxsize=1024)
 def knowledge(assumptions: tuple[Assumption, ...], variables: frozenset[Variable]) -> Knowledge:
     """What `assumptions` say, with names meaning the given `variables` of that name."""
-    named: dict[Atom, Polynomial] = {Variable(v.name): Polynomial.of(v) for v in variables}
+    named: dict[Atom, Polynomial] = {unknown_variable(v.name): _of(v) for v in variables}
     known = Knowledge()
     # Equalities first, so that the sizes which they eliminate are gone from the inequalities.
     for assumption in sorted(assumptions, key=lambda each: each.relation != "=="):
@@ -148,6 +148,7 @@ def _learn(known: Knowledge, difference: Polynomial, relation: str) -> Knowledge
 
 def _learn_not_negative(known: Knowledge, fact: Polynomial) -> Knowledge:
     """A bound on one variable becomes part of the variable, where all rules see it."""
+    fact = known.rewrite(fact)
     atoms = fact.atoms
     if len(atoms) == 1 and isinstance(variable := atoms[0], Variable):
         split = fact.split_by(variable)
@@ -156,7 +157,7 @@ def _learn_not_negative(known: Knowledge, fact: Polynomial) -> Knowledge:
             low, high = variable.minimum, variable.maximum
             if slope > 0:
                 bound = math.ceil(limit)
-                low = bound if low is None else max(low, bound)
+                low = max(low, bound)
             else:
                 bound = math.floor(limit)
                 high = bound if high is None else min(high, bound)
@@ -174,7 +175,7 @@ def _learn_zero(known: Knowledge, difference: Polynomial) -> Knowledge:
         if number is not None and isinstance(variable, Variable):
             multiple = math.lcm(variable.multiple_of, int(number))
             return known.replacing(variable, _of(replace(variable, multiple_of=multiple)))
-    for atom in sorted(difference.atoms, key=lambda each: isinstance(each, Variable)):
+    for atom in sorted(difference.atoms, key=lambda each: isinstance(each, Operation)):
         split = difference.split_by(atom)
         if split is None or split[0].value not in (1, -1):
             continue
@@ -182,18 +183,21 @@ def _learn_zero(known: Knowledge, difference: Polynomial) -> Knowledge:
         if _occurs(atom, solution):
             continue
         eliminated = known.replacing(atom, solution)
-        # What was promised of the atom now holds of its replacement.
-        low, high = _promised(atom)
+        # What held of the atom now holds of its replacement.
+        if isinstance(atom, Operation) and atom.kind == "floordiv":
+            dividend, divisor = atom.operands
+            if is_at_least(divisor, 1):
+                remainder = dividend - divisor * solution
+                eliminated = _learn_not_negative(eliminated, remainder)
+                last = divisor - Polynomial.constant(1)
+                eliminated = _learn_not_negative(eliminated, last - remainder)
+        low, high = bounds(Polynomial.of(atom))
         if low is not None:
             eliminated = _learn_not_negative(eliminated, solution - Polynomial.constant(low))
         if high is not None:
             eliminated = _learn_not_negative(eliminated, Polynomial.constant(high) - solution)
         return eliminated
     return replace(known, facts=(*known.facts, difference, difference.scale(-1)))
-
-
-def _promised(atom: Atom) -> tuple[int | None, int | None]:
-    return bounds(Polynomial.of(atom))
 
 
 def _occurs(atom: Atom, polynomial: Polynomial) -> bool:

@@ -164,7 +164,7 @@ def _check_promises(
 ) -> None:
     for variable in {v for equation in equations for v in equation.polynomial.variables}:
         size = sizes[variable.name]
-        too_small = variable.minimum is not None and size < variable.minimum
+        too_small = size < variable.minimum
         too_big = variable.maximum is not None and size > variable.maximum
         if too_small or too_big or size % variable.multiple_of != 0:
             raise ShapeError(

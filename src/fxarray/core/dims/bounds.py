@@ -136,10 +136,7 @@ def atom_bounds(atom: Atom) -> tuple[int | None, int | None]:
     """The least and greatest value of one atom, from what is promised of its variables."""
     if isinstance(atom, Variable):
         low, high, step = atom.minimum, atom.maximum, atom.multiple_of
-        return (
-            None if low is None else -(-low // step) * step,
-            None if high is None else high // step * step,
-        )
+        return -(-low // step) * step, None if high is None else high // step * step
     each = [bounds(operand) for operand in atom.operands]
     lows, highs = [low for low, _ in each], [high for _, high in each]
     if atom.kind == "min":

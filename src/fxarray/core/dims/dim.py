@@ -8,11 +8,11 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from fxarray.core.dims import build
+from fxarray.core.dims import build, explain
 from fxarray.core.dims.assumptions import decide
 from fxarray.core.dims.bounds import bounds
 from fxarray.core.dims.polynomial import Polynomial, Variable
-from fxarray.core.dims.text import COMPARISONS, parse_polynomial
+from fxarray.core.dims.text import parse_polynomial
 from fxarray.core.errors import (
     ArgumentError,
     InconclusiveDimension,
@@ -173,19 +173,19 @@ class Dim:
     # --- what a size that is not known cannot do ---------------------------------------------
 
     def __index__(self) -> NoReturn:
-        raise SymbolicSizeError(_no_number(self))
+        raise SymbolicSizeError(explain.no_number(self.key))
 
     def __int__(self) -> NoReturn:
-        raise SymbolicSizeError(_no_number(self))
+        raise SymbolicSizeError(explain.no_number(self.key))
 
     def __float__(self) -> NoReturn:
-        raise SymbolicSizeError(_no_number(self))
+        raise SymbolicSizeError(explain.no_number(self.key))
 
 
 Size: TypeAlias = int | Dim
 
 
-def ShapeVar(name: str, min: int | None = 1, max: int | None = None, multiple_of: int = 1) -> Dim:
+def ShapeVar(name: str, min: int = 1, max: int | None = None, multiple_of: int = 1) -> Dim:
     """A size with a name, for which a compiled function takes any number.
 
     Args:
@@ -204,15 +204,15 @@ def ShapeVar(name: str, min: int | None = 1, max: int | None = None, multiple_of
         raise ArgumentError(
             f"{name!r} cannot name a size: use an identifier other than {', '.join(_RESERVED)}"
         )
-    least = None if min is None else operator.index(min)
+    least = operator.index(min)
     most = None if max is None else operator.index(max)
     step = operator.index(multiple_of)
     if step < 1:
         raise ArgumentError(f"size {name!r}: multiple_of={step} is not positive")
-    if least is not None and least < 0:
+    if least < 0:
         raise ArgumentError(f"size {name!r}: min={least} is negative, and sizes are not")
     variable = Variable(name, least, most, step)
-    if least is not None and most is not None and -(-least // step) * step > most:
+    if most is not None and -(-least // step) * step > most:
         raise ArgumentError(f"size {name!r}: no size is {variable.promise()}")
     return Dim(Polynomial.of(variable))
 
@@ -234,8 +234,8 @@ def parse_dim(text: str, *variables: Dim) -> Size:
     2*batch + floor(batch / 2)
     """
     named = {v.name: v for dim in variables for v in dim.key.variables}
-    for name in parse_polynomial(text, {}).variables:
-        named.setdefault(name.name, Variable(name.name, minimum=1))
+    for variable in parse_polynomial(text, {}).variables:
+        named.setdefault(variable.name, Variable(variable.name, minimum=1))
     return to_size(parse_polynomial(text, named))
 
 
@@ -322,11 +322,8 @@ def divide_exact(total: Size, part: Size) -> Size:
     if isinstance(remainder, Dim):
         divisible = decide(remainder.key, "==")
         if divisible is None:
-            by = f"({part})" if isinstance(part, Dim) else str(part)
-            condition = f"({total}) % {by} == 0" if " " in str(total) else f"{total} % {by} == 0"
             raise InconclusiveDimension(
-                f"whether {part} divides {total} depends on {_promises(remainder)}. If it always "
-                f'does, say so: assuming("{condition}")'
+                explain.undecided_division(to_polynomial(total), to_polynomial(part))
             )
     else:
         divisible = remainder == 0
@@ -368,56 +365,5 @@ def _compare(left: Dim, relation: str, other: Any) -> bool:
         return NotImplemented
     answer = decide(left.key - right, relation)
     if answer is None:
-        raise InconclusiveDimension(_undecided(left, relation, to_size(right)))
+        raise InconclusiveDimension(explain.undecided(left.key, relation, right))
     return answer
-
-
-def _undecided(left: Dim, relation: str, right: Size) -> str:
-    opposite = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", "<=": ">", ">": "<="}[relation]
-    text = (
-        f"whether {left} {relation} {right} depends on {_promises(left - right)}"
-        f"{_witnesses(left, relation, right)}. If one always holds, say so: "
-        f'assuming("{left} {relation} {right}") or assuming("{left} {opposite} {right}")'
-    )
-    if left.key.sole_atom() is not None and len(left.variables) == 1 and is_constant(right):
-        text += f"; bounds can also stand in ShapeVar({str(left)!r}, min=..., max=...)"
-    return text
-
-
-def _witnesses(left: Dim, relation: str, right: Size) -> str:
-    """Sizes for which the comparison is true and false, if small ones show both."""
-    difference = left - right
-    if not isinstance(difference, Dim):
-        return ""
-    variables = sorted(difference.key.variables, key=lambda v: v.name)
-    found = dict[bool, str]()
-    for shift in range(64):
-        sizes = dict[str, int]()
-        for position, variable in enumerate(variables):
-            low = 0 if variable.minimum is None else variable.minimum
-            step = variable.multiple_of
-            size = (-(-low // step) + shift // (1 + position)) * step
-            sizes[variable.name] = size if variable.maximum is None else min(size, variable.maximum)
-        try:
-            answer = COMPARISONS[relation](difference.evaluate(sizes), 0)
-        except ZeroDivisionError:
-            continue
-        shown = ", ".join(f"{name}={size}" for name, size in sizes.items())
-        found.setdefault(answer, shown)
-    if len(found) < 2:
-        return ""
-    return f": true for {found[True]}, false for {found[False]}"
-
-
-def _promises(size: Size) -> str:
-    variables = sorted(to_polynomial(size).variables, key=lambda v: v.name)
-    return " and ".join(f"{v.name} ({v.promise()})" for v in variables)
-
-
-def _no_number(size: Dim) -> str:
-    names = " and ".join(repr(name) for name in size.variables)
-    return (
-        f"the size {size} is not a number: it depends on {names}, of any size. Loops over it need "
-        "lax.fori_loop or lax.scan, values of it fxarray.numpy.asarray(size); or make the size "
-        f"static by passing arrays without the ShapeVar {names}"
-    )

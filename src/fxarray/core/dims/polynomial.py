@@ -26,13 +26,13 @@ class Variable:
 
     Args:
       name: a Python identifier.
-      minimum: the least size, None if nothing is known.
+      minimum: the least size; sizes are never negative.
       maximum: the greatest size, None for no limit.
       multiple_of: a positive number that divides every size.
     """
 
     name: str
-    minimum: int | None = None
+    minimum: int = 0
     maximum: int | None = None
     multiple_of: int = 1
 
@@ -42,10 +42,9 @@ class Variable:
 
     def promise(self) -> str:
         """What is promised of the size, in words."""
-        low = "" if self.minimum is None else f" from {self.minimum}"
         high = "" if self.maximum is None else f" up to {self.maximum}"
         kind = "integer" if self.multiple_of == 1 else f"multiple of {self.multiple_of}"
-        return f"any {kind}{low}{high}"
+        return f"any {kind} from {self.minimum}{high}"
 
 
 @dataclass(frozen=True)

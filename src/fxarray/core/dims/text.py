@@ -35,6 +35,11 @@ _BINARY: dict[type[ast.operator], Callable[[Polynomial, Polynomial], Polynomial]
 }
 
 
+def unknown_variable(name: str) -> Variable:
+    """The variable that stands for a name of which it is only known that it is a size."""
+    return Variable(name, minimum=0)
+
+
 def parse_polynomial(text: str, variables: Mapping[str, Variable]) -> Polynomial:
     """The size that `text` denotes; of names that are not in `variables` nothing is known.
 
@@ -78,7 +83,7 @@ def _convert(node: ast.expr, variables: Mapping[str, Variable], text: str) -> Po
         case ast.Constant(value=int(value)) if not isinstance(value, bool):
             return Polynomial.constant(value)
         case ast.Name(id=name):
-            return Polynomial.of(variables.get(name, Variable(name)))
+            return Polynomial.of(variables.get(name, unknown_variable(name)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return _convert(operand, variables, text).scale(-1)
         case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))):
