@@ -89,6 +89,14 @@ class Linear:
     def ndim(self) -> int:
         return len(self.type.shape)
 
+    @property
+    def trace(self) -> Any:
+        # `bind` asks for it: a rule computes with an operand that it should be linear in.
+        raise MissingRuleError(
+            f"a function cannot be transposed, since it is not linear: it combines two values of "
+            f"type {self.type} that both depend on its linear arguments, as x * x does"
+        )
+
     def __repr__(self) -> str:
         return f"Linear({self.type})"
 
@@ -329,11 +337,18 @@ class Primitive:
         """
         return self, operands
 
+    def kept_outputs(self, used_outputs: Sequence[bool]) -> Sequence[bool]:
+        """For dead-code elimination: which outputs stay if these are used.
+
+        More than the used ones in a loop, where a carry may be needed to compute another.
+        """
+        return used_outputs
+
     def used_operands(self, used_outputs: Sequence[bool]) -> tuple[Primitive, Sequence[bool]]:
         """For dead-code elimination: a smaller operation giving only the used outputs.
 
-        Returns the operation and which operands it still needs. Its outputs are the used ones. The
-        default keeps everything.
+        Returns the operation and which operands it still needs. Its outputs are the used ones
+        (`kept_outputs` has been applied). The default keeps everything.
         """
         return self, ()
 
