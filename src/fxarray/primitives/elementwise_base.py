@@ -104,6 +104,7 @@ class Elementwise(Primitive):
     transposes: ClassVar[tuple[Derivative | None, ...] | None] = None
     domains: ClassVar[tuple[Interval, ...]] = ((-2.0, 2.0),)
     native: ClassVar[bool] = False
+    sampled_derivatives: ClassVar[bool] = True
     lowering: ClassVar[Callable[..., Any] | str | None] = None
 
     # --- what a row or a subclass says ------------------------------------------------------
@@ -217,13 +218,14 @@ def elementwise_samples(op: Elementwise, rng: np.random.Generator) -> Iterator[S
         )
 
     accepted = sample_dtypes(cls.accepts)
-    for dtype in accepted:
-        yield Sample(op, draw([(2, 3)] * cls.arity, dtype))
-    for shape in ((), (0,), (3, 1, 2)):
-        yield Sample(op, draw([shape] * cls.arity, accepted[0]))
+    scalars = [()] * (cls.arity - 1)
+    trials = [([(2, 3)] * cls.arity, dtype) for dtype in accepted]
+    trials += [([shape] * cls.arity, accepted[0]) for shape in ((), (0,), (3, 1, 2))]
     if cls.arity > 1:
-        yield Sample(op, draw([(4,), *[()] * (cls.arity - 1)], accepted[0]))
-        yield Sample(op, draw([*[()] * (cls.arity - 1), (4,)], accepted[0]))
+        trials += [([(4,), *scalars], accepted[0]), ([*scalars, (4,)], accepted[0])]
+    for shapes, dtype in trials:
+        yield Sample(op, draw(shapes, dtype), differentiable=cls.sampled_derivatives)
+    if cls.arity > 1:
         unequal = draw([(2 + i,) for i in range(cls.arity)], accepted[0])
         yield Sample(op, unequal, error=ShapeError)
 
@@ -270,6 +272,7 @@ def row(
     domain: Interval | tuple[Interval, ...] = (-2.0, 2.0),
     fast: Callable[..., Any] | None = None,
     native: bool = False,
+    sampled_derivatives: bool = True,
     lowering: Callable[..., Any] | str | None = None,
     doc: str = "",
     excused: dict[str, str] | None = None,
@@ -288,6 +291,7 @@ def row(
       domain: where to draw samples from: one interval for all operands, or one for each.
       fast: a faster NumPy function for eager mode, given float32, float64, complex and integers.
       native: whether `function` must see the operands in their own dtype.
+      sampled_derivatives: whether all derivatives exist at all samples.
       lowering: the kernel-IR operation, or a function from kernel values to a kernel value.
       doc: one sentence.
       excused: why rules are missing.
@@ -307,6 +311,7 @@ def row(
         "transposes": None if transposes is None else tuple(transposes),
         "domains": domain if isinstance(domain[0], tuple) else (domain,),
         "native": native,
+        "sampled_derivatives": sampled_derivatives,
         "lowering": lowering,
         "differentiable": derivatives is not None,
         "EXCUSED": excuses,
