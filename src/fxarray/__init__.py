@@ -3,8 +3,31 @@
 from fxarray._version import __version__ as __version__
 
 # Importing these fills the hooks through which arrays find their operators and devices.
+from fxarray.core import pretty as _pretty
 from fxarray.core.array import Array as Array
 from fxarray.devices.reference import eager as _eager
 
 # The packages of the public interface.
 from fxarray import numpy as numpy
+
+# Transforms.
+from fxarray.transforms.forward import jvp as jvp
+from fxarray.transforms.forward import linearize as linearize
+from fxarray.transforms.grad import grad as grad
+from fxarray.transforms.grad import value_and_grad as value_and_grad
+from fxarray.transforms.inspect import eval_shape as eval_shape
+from fxarray.transforms.inspect import make_jaxpr as make_jaxpr
+from fxarray.transforms.inspect import make_program as make_program
+from fxarray.transforms.jacobian import hessian as hessian
+from fxarray.transforms.jacobian import jacfwd as jacfwd
+from fxarray.transforms.jacobian import jacobian as jacobian
+from fxarray.transforms.jacobian import jacrev as jacrev
+from fxarray.transforms.names import disable_jit as disable_jit
+from fxarray.transforms.names import ensure_compile_time_eval as ensure_compile_time_eval
+from fxarray.transforms.names import named_call as named_call
+from fxarray.transforms.names import named_scope as named_scope
+from fxarray.transforms.reverse import linear_transpose as linear_transpose
+from fxarray.transforms.reverse import vjp as vjp
+from fxarray.transforms.shapes import ShapeDtypeStruct as ShapeDtypeStruct
+from fxarray.transforms.shapes import typeof as typeof
+from fxarray.transforms.vmap import vmap as vmap

@@ -19,6 +19,7 @@ from fxarray.interpreters.batch import batch_flat, to_axis
 from fxarray.interpreters.jvp import jvp_flat
 from fxarray.interpreters.linearize import Linearization, backward, linearize_flat
 from fxarray.primitives.comparison import eq
+from fxarray.primitives.convert import convert
 from fxarray.primitives.create import Iota
 from fxarray.primitives.movement import broadcast_axis, reshape
 from fxarray.transforms.arguments import FlatFunction, function_name
@@ -38,7 +39,7 @@ def _basis(types: Sequence[ArrayType]) -> tuple[Any, list[Any]]:
     for type, size in zip(types, sizes, strict=True):
         columns = Iota(_INDEX, (size,), 0)() + offset
         same = eq(broadcast_axis(rows, size, 1), broadcast_axis(columns, total, 0))
-        result.append(reshape(same.astype(type.dtype), (total, *type.shape)))
+        result.append(reshape(convert(same, type.dtype), (total, *type.shape)))
         offset = offset + size
     return total, result
 
