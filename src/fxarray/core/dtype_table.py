@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from fxarray.core.errors import DTypeError
+
 
 class KeyDType:
     """The element type of typed random keys, written `key<fry>` as in JAX.
@@ -224,3 +226,75 @@ def from_short_name(short: str) -> DType:
     dtype(bfloat16)
     """
     return _BY_SHORT_NAME[short]
+
+
+# --- from what users write to a dtype ------------------------------------------------------------
+
+_PYTHON_TYPES: dict[type, DType] = {bool: bool_, int: int32, float: float32, complex: complex64}
+_EVERY: tuple[DType, ...] = (*NUMERIC, float0, key_dtype)
+_BY_NAME: dict[str, DType] = {name(dtype): dtype for dtype in _EVERY}
+_CANONICAL: dict[Any, DType] = {
+    **_PYTHON_TYPES,
+    **{python_type.__name__: dtype for python_type, dtype in _PYTHON_TYPES.items()},
+    **{dtype: dtype for dtype in _EVERY},
+    **_BY_NAME,
+    **{dtype.type: dtype for dtype in NUMERIC},
+}
+
+
+def canonical(dtype_like: Any) -> DType:
+    """The dtype that `dtype_like` stands for.
+
+    Args:
+      dtype_like: a dtype, a name (`"bfloat16"`), a scalar type (`np.float32`), an object with a
+        `dtype` attribute, or one of Python's bool, int, float, complex, which mean the defaults
+        bool, int32, float32, complex64. Explicit 64-bit types are kept.
+
+    Raises:
+      DTypeError: no array of fxarray can hold such elements.
+
+    >>> canonical(float), canonical("float64"), canonical("key<fry>")
+    (dtype('float32'), dtype('float64'), key<fry>)
+    """
+    try:
+        return _CANONICAL[dtype_like]
+    except (KeyError, TypeError):
+        return _canonical_uncommon(dtype_like)
+
+
+def _canonical_uncommon(dtype_like: Any) -> DType:
+    if dtype_like is None:
+        raise DTypeError("None is not a dtype; leave the argument out to get the default")
+    held = None if isinstance(dtype_like, type) else getattr(dtype_like, "dtype", None)
+    if isinstance(held, np.dtype | KeyDType) and held is not dtype_like:
+        return canonical(held)
+    try:
+        numpy_dtype = np.dtype(dtype_like)
+    except (TypeError, ValueError, SyntaxError):  # NumPy parses "i4, f" as a list of fields
+        raise DTypeError(f"{dtype_like!r} is not a dtype{_help_with(dtype_like)}") from None
+    # By name: this maps other byte orders and C type aliases to the one native dtype.
+    if numpy_dtype in BIT_WIDTH or numpy_dtype.kind in "biufc":
+        known = _BY_NAME.get(numpy_dtype.name)
+        if known is not None:
+            return known
+    raise DTypeError(f"arrays of dtype {numpy_dtype} are not supported{_help_with(numpy_dtype)}")
+
+
+def _help_with(dtype_like: Any) -> str:
+    kind = getattr(dtype_like, "kind", "")
+    if kind == "O":
+        return (
+            ": the values are Python objects of different or unknown types (a ragged list, None?); "
+            "make all rows equally long, or convert with numpy.asarray(values, dtype=...)"
+        )
+    if kind in ("U", "S", "T"):
+        return ": text cannot stand in an array; pass strings as static values instead"
+    if kind in ("M", "m"):
+        return ': convert times to numbers first, for instance x.astype("int64")'
+    if kind == "V":
+        return ": use one array per field, for instance in a dict"
+    if kind in ("f", "c"):
+        return "; the widest are float64 and complex128"
+    if isinstance(dtype_like, type) and issubclass(dtype_like, np.generic):
+        return ": it is an abstract family; name a dtype of it, such as float32"
+    return '; write for instance "float32", fxarray.numpy.int8 or float'
