@@ -26,6 +26,7 @@ from fxarray.transforms.names import disable_jit as disable_jit
 from fxarray.transforms.names import ensure_compile_time_eval as ensure_compile_time_eval
 from fxarray.transforms.names import named_call as named_call
 from fxarray.transforms.names import named_scope as named_scope
+from fxarray.transforms.passes import fwd_and_bwd as fwd_and_bwd
 from fxarray.transforms.reverse import linear_transpose as linear_transpose
 from fxarray.transforms.reverse import vjp as vjp
 from fxarray.transforms.shapes import ShapeDtypeStruct as ShapeDtypeStruct

@@ -10,8 +10,10 @@ from fxarray.core.types import ArrayType
 from fxarray.interpreters.jvp import jvp_flat
 from fxarray.interpreters.linearize import Linearization, apply_record, linearize_flat
 from fxarray.transforms.arguments import FlatFunction, Structure, flatten_arguments, function_name
+from fxarray.transforms.records import take_apart
 from fxarray.transforms.tangents import dense, is_differentiable, read_tangents
 from fxarray.tree.operations import treedef_children
+from fxarray.tree.registry import register_pytree_node
 
 
 def positional_structure(structure: Structure) -> Structure:
@@ -83,23 +85,33 @@ class LinearMap:
         output: Structure,
         name: str,
     ) -> None:
-        self._record = record
-        self._structure = structure
-        self._types = tuple(types)
-        self._output = output
-        self.__name__ = f"derivative of {name}"
+        self.record = record
+        self.structure = structure
+        self.types = tuple(types)
+        self.output = output
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<the derivative of {self.name} at a point>"
 
     def __call__(self, *tangents: Any) -> Any:
         """The tangent of the result, for tangents of the arguments."""
-        given = read_tangents(self._structure, self._types, tangents, "tangent", "primal")
-        results = apply_record(self._record, given)
-        return self._output.unflatten_tangents([dense(result) for result in results])
+        given = read_tangents(self.structure, self.types, tangents, "tangent", "primal")
+        results = apply_record(self.record, given)
+        return self.output.unflatten_tangents([dense(result) for result in results])
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
-    def __hash__(self) -> int:
-        return id(self)
+def _flatten_map(derivative: LinearMap) -> tuple[list[Any], Any]:
+    residuals, skeleton = take_apart(derivative.record)
+    rest = (derivative.structure, derivative.types, derivative.output, derivative.name)
+    return residuals, (skeleton, *rest)
+
+
+def _unflatten_map(data: Any, residuals: Sequence[Any]) -> LinearMap:
+    return LinearMap(data[0].fill(residuals), *data[1:])
+
+
+register_pytree_node(LinearMap, _flatten_map, _unflatten_map)
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:

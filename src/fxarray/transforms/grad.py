@@ -52,7 +52,7 @@ def check_argnums(argnums: Any, transform: str) -> int | tuple[int, ...]:
 class Selected:
     """A call in which some positional arguments vary and all others are fixed."""
 
-    __slots__ = ("args", "function", "kwargs", "positions", "single", "transform")
+    __slots__ = ("__name__", "args", "function", "kwargs", "positions", "single", "transform")
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class Selected:
         kwargs: dict[str, Any],
         transform: str,
     ) -> None:
+        self.__name__ = function_name(function)
         self.function = function
         self.args = args
         self.kwargs = kwargs

@@ -13,8 +13,10 @@ from fxarray.interpreters.staging import stage
 from fxarray.interpreters.transpose import transpose_flat
 from fxarray.transforms.arguments import FlatFunction, Structure, flatten_arguments, function_name
 from fxarray.transforms.forward import positional_structure
+from fxarray.transforms.records import take_apart
 from fxarray.transforms.shapes import abstract_arguments
 from fxarray.transforms.tangents import dense, is_differentiable, read_tangents
+from fxarray.tree.registry import register_pytree_node
 
 
 class VJPFunction:
@@ -32,7 +34,10 @@ class VJPFunction:
         self.structure = structure
         self.output = output
         self.types = tuple(types)
-        self.__name__ = name
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<the vjp of {self.name} at a point>"
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments, as a tuple.
@@ -42,7 +47,7 @@ class VJPFunction:
         """
         if len(cotangents) != 1:
             raise ArgumentError(
-                f"the function that vjp({self.__name__}, ...) returned takes one argument, the "
+                f"the function that vjp({self.name}, ...) returned takes one argument, the "
                 f"cotangent of the result (a tuple if the result is a tuple), but was called with "
                 f"{len(cotangents)}."
             )
@@ -50,11 +55,18 @@ class VJPFunction:
         results = backward(self.record, given)
         return self.structure.unflatten_tangents([dense(result) for result in results])
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
 
-    def __hash__(self) -> int:
-        return id(self)
+def _flatten_vjp(pullback: VJPFunction) -> tuple[list[Any], Any]:
+    residuals, skeleton = take_apart(pullback.record)
+    rest = (pullback.structure, pullback.output, pullback.types, pullback.name)
+    return residuals, (skeleton, *rest)
+
+
+def _unflatten_vjp(data: Any, residuals: Sequence[Any]) -> VJPFunction:
+    return VJPFunction(data[0].fill(residuals), *data[1:])
+
+
+register_pytree_node(VJPFunction, _flatten_vjp, _unflatten_vjp)
 
 
 def vjp(
