@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: setup test check format bench demo clean
+.PHONY: setup test check lint types layers format bench demo clean
 
 setup: $(READY)
 
@@ -17,10 +17,17 @@ $(READY): pyproject.toml
 test: $(READY)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
-check: $(READY)
+# `make -k check` goes on after a failure and reports all that is wrong.
+check: lint types layers
+
+lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/pyright
+
+layers: $(READY)
 	$(BIN)/lint-imports
 
 format: $(READY)

@@ -84,6 +84,20 @@ def test_a_class_is_registered_once() -> None:
         tree.register_pytree_node(dict, lambda _: ((), None), lambda *_: None)
 
 
+def test_a_class_defined_again_is_another_class() -> None:
+    def define() -> Any:
+        @tree.register_dataclass
+        @dataclass
+        class Layer:
+            weight: Any
+
+        return Layer(1)
+
+    assert tree.difference([define()], [define()]) == [
+        "[0] is a Layer of another class of that name; was the class defined again?"
+    ]
+
+
 def test_errors_of_a_class_pass_through_a_map() -> None:
     class Broken:
         pass

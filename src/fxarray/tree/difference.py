@@ -110,7 +110,10 @@ def _differences(expected: PyTreeDef, actual: PyTreeDef, name: str, prefix: bool
 
 def _root_difference(expected: PyTreeDef, actual: PyTreeDef) -> str | None:
     if expected.type != actual.type or expected.is_leaf() or actual.is_leaf():
-        return f"is {_describe(actual)}, expected {_describe(expected)}"
+        found, wanted = _describe(actual), _describe(expected)
+        if found == wanted:
+            return f"is {found} of another class of that name; was the class defined again?"
+        return f"is {found}, expected {wanted}"
     if _is_keyed(expected):
         left, right = child_keys(expected), child_keys(actual)
         missing = [key for key in left if key not in right]
