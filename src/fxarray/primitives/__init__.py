@@ -1,6 +1,33 @@
 """All operations, by family. Importing this package fills the registry."""
 
-from fxarray.primitives import bits, contract, create, elementwise, fused, movement, reduce
+from fxarray.primitives import (
+    bits,
+    contract,
+    create,
+    dynamic_slicing,
+    elementwise,
+    fused,
+    gather,
+    joining,
+    movement,
+    reduce,
+    scatter,
+    slicing,
+)
 from fxarray.primitives.control import program_call
 
-__all__ = ["bits", "contract", "create", "elementwise", "fused", "movement", "program_call", "reduce"]
+__all__ = [
+    "bits",
+    "contract",
+    "create",
+    "dynamic_slicing",
+    "elementwise",
+    "fused",
+    "gather",
+    "joining",
+    "movement",
+    "program_call",
+    "reduce",
+    "scatter",
+    "slicing",
+]

@@ -1,4 +1,4 @@
-"""Moving elements without changing them: broadcast, transpose, reshape."""
+"""Moving elements without changing them: broadcast, transpose, reshape, reverse."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fxarray.core.errors import AxisError, ShapeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Sample
-from fxarray.core.types import ArrayType, Shape
+from fxarray.core.types import ArrayType, Shape, shape_key
 from fxarray.primitives.reduce import reduce_sum
 
 _LOWER_LATER = {"lower": "views arrive with the kernel compiler"}
@@ -33,8 +33,8 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
         (x,) = types
         if len(self.dimensions) != x.ndim or list(self.dimensions) != sorted(set(self.dimensions)):
             raise ShapeError(
-                f"broadcast_in_dim: dimensions={self.dimensions} must name, in increasing order, one "
-                f"result dimension for each of the {x.ndim} dimensions of {x}"
+                f"broadcast_in_dim: dimensions={self.dimensions} must name, in increasing order, "
+                f"one result dimension for each of the {x.ndim} dimensions of {x}"
             )
         for position, dimension in enumerate(self.dimensions):
             if not 0 <= dimension < len(self.shape):
@@ -44,8 +44,8 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
             size = x.shape[position]
             if not dims.same(size, self.shape[dimension]) and not dims.same(size, 1):
                 raise ShapeError(
-                    f"broadcast_in_dim: dimension {position} of {x} has size {size}, which is neither 1 "
-                    f"nor the result's {self.shape[dimension]} (shape {self.shape})"
+                    f"broadcast_in_dim: dimension {position} of {x} has size {size}, which is "
+                    f"neither 1 nor the result's {self.shape[dimension]} (shape {self.shape})"
                 )
         return (ArrayType(self.shape, x.dtype, x.weak),)
 
@@ -106,8 +106,8 @@ class Transpose(Primitive, name="transpose"):
         (x,) = types
         if sorted(self.permutation) != list(range(x.ndim)):
             raise AxisError(
-                f"transpose: permutation {self.permutation} must list each of the {x.ndim} dimensions "
-                f"of {x} once"
+                f"transpose: permutation {self.permutation} must list each of the {x.ndim} "
+                f"dimensions of {x} once"
             )
         return (ArrayType(tuple([x.shape[p] for p in self.permutation]), x.dtype, x.weak),)
 
@@ -150,8 +150,8 @@ class Reshape(Primitive, name="reshape"):
         (x,) = types
         if not dims.same(dims.shape_product(x.shape), dims.shape_product(self.shape)):
             raise ShapeError(
-                f"reshape: {x} has {dims.shape_product(x.shape)} elements, but shape {self.shape} has "
-                f"{dims.shape_product(self.shape)}"
+                f"reshape: {x} has {dims.shape_product(x.shape)} elements, but shape {self.shape} "
+                f"has {dims.shape_product(self.shape)}"
             )
         return (ArrayType(self.shape, x.dtype, x.weak),)
 
@@ -169,21 +169,14 @@ class Reshape(Primitive, name="reshape"):
         return Reshape((size, *self.shape)).bind(operators.move_axis(x, axis, 0)), (0,)
 
     def shard(self, *types: ArrayType) -> Factors:
-        # Sizes that stand unchanged at the front, or at the back, keep their factor.
+        # Sizes that stand unchanged keep their factor: those before the first and after the last
+        # that change, and, where dimensions of size 1 come or go, all the others in between.
         before, after = types[0].shape, self.shape
         names = letters(len(before) + len(after))
         operand = list(names[: len(before)])
         result = list(names[len(before) :])
-        front = 0
-        while front < min(len(before), len(after)) and dims.same(before[front], after[front]):
-            result[front] = operand[front]
-            front += 1
-        back = 0
-        while back < min(len(before), len(after)) - front and dims.same(
-            before[-1 - back], after[-1 - back]
-        ):
-            result[-1 - back] = operand[-1 - back]
-            back += 1
+        for position, source in _unchanged(before, after):
+            result[position] = operand[source]
         changed = [f for f in (*operand, *result) if not (f in operand and f in result)]
         vanished = {f: "any" for f in changed if f in operand}
         return Factors((tuple(operand),), (tuple(result),), vanished, frozenset(changed), (0,))
@@ -197,13 +190,70 @@ class Reshape(Primitive, name="reshape"):
         yield Sample(cls((5,)), (np.ones((2, 3)),), error=ShapeError)
 
 
+def _unchanged(before: Shape, after: Shape) -> list[tuple[int, int]]:
+    """Pairs (dimension of `after`, dimension of `before`) that a reshape carries over as they "
+    "are."""
+    old = [i for i, size in enumerate(before) if not dims.same(size, 1)]
+    new = [i for i, size in enumerate(after) if not dims.same(size, 1)]
+    pairs: list[tuple[int, int]] = []
+    while old and new and dims.same(before[old[0]], after[new[0]]):
+        pairs.append((new.pop(0), old.pop(0)))
+    while old and new and dims.same(before[old[-1]], after[new[-1]]):
+        pairs.append((new.pop(), old.pop()))
+    return pairs
+
+
+class Rev(Primitive, name="rev"):
+    """The elements in reverse order along `dimensions`."""
+
+    dimensions: tuple[int, ...]
+    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
+    linear_operands: ClassVar[tuple[int, ...]] = (0,)
+
+    def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
+        (x,) = types
+        known = set(self.dimensions)
+        if len(known) != len(self.dimensions) or not known <= set(range(x.ndim)):
+            raise AxisError(
+                f"rev: dimensions {self.dimensions} must be distinct dimensions of the operand, {x}"
+            )
+        return (ArrayType(x.shape, x.dtype, x.weak),)
+
+    def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        return (np.flip(arrays[0], self.dimensions),)
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
+        return self.bind(cotangents[0])
+
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        (axis,) = axes
+        assert axis is not None
+        return Rev(tuple([d + (d >= axis) for d in self.dimensions])).bind(*operands), (axis,)
+
+    def shard(self, *types: ArrayType) -> Factors:
+        names = letters(types[0].ndim)
+        reversed_factors = frozenset(names[d] for d in self.dimensions)
+        return Factors((names,), (names,), whole=reversed_factors, linear=(0,))
+
+    @classmethod
+    def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
+        yield Sample(cls(()), (np.float32(1),))
+        yield Sample(cls((0,)), (rng.normal(size=(0, 3)),))
+        yield Sample(cls((1,)), (rng.normal(size=(2, 3)).astype("float32"),))
+        yield Sample(cls((2, 0)), (rng.normal(size=(2, 3, 4)),))
+        yield Sample(cls((0,)), (rng.integers(0, 9, size=5).astype("int8"),))
+        yield Sample(cls((2,)), (np.ones((2, 3)),), error=AxisError)
+
+
 # --- functions used by rules ----------------------------------------------------------------------
 
 
 def broadcast_in_dim(x: Any, shape: Sequence[Any], dimensions: Sequence[int]) -> Any:
     """`x` with its dimensions at `dimensions` of `shape`, repeated along the others."""
     shape = tuple(shape)
-    if x.type.shape == shape and tuple(dimensions) == tuple(range(len(shape))):
+    if len(dimensions) == len(shape) and shape_key(x.type.shape) == shape_key(shape):
         return x
     return BroadcastInDim(shape, tuple(dimensions))(x)
 
@@ -211,13 +261,19 @@ def broadcast_in_dim(x: Any, shape: Sequence[Any], dimensions: Sequence[int]) ->
 def reshape(x: Any, shape: Sequence[Any]) -> Any:
     """`x` in another shape of as many elements (sizes must be given, no -1)."""
     shape = tuple(shape)
-    return x if x.type.shape == shape else Reshape(shape)(x)
+    return x if shape_key(x.type.shape) == shape_key(shape) else Reshape(shape)(x)
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Any:
     """`x` with dimension i taken from `permutation[i]`."""
     permutation = tuple(permutation)
     return x if permutation == tuple(range(len(permutation))) else Transpose(permutation)(x)
+
+
+def rev(x: Any, dimensions: Sequence[int]) -> Any:
+    """`x` in reverse order along `dimensions` (non-negative)."""
+    dimensions = tuple(dimensions)
+    return Rev(dimensions)(x) if dimensions else x
 
 
 def move_axis(x: Any, source: int, destination: int) -> Any:
