@@ -1,0 +1,261 @@
+"""Changing the inputs and outputs of Programs, and what all operations of control flow share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fxarray.core import dims
+from fxarray.core.effects import Effect, NamedAxis
+from fxarray.core.errors import ProgramError
+from fxarray.core.hooks import operators
+from fxarray.core.ir import Atom, Equation, Literal, Program, Var
+from fxarray.core.primitive import NO_EFFECTS, Primitive, Zero
+from fxarray.core.types import ArrayType, Shape
+from fxarray.interpreters.batch import batch_flat, batch_program, to_axis
+from fxarray.interpreters.linearize import LinearizedProgram
+from fxarray.interpreters.memo import memoised
+
+INT32 = np.dtype("int32")
+
+
+class ControlFlow(Primitive):
+    """The base of operations that run Programs some number of times."""
+
+    memoise_infer: ClassVar[bool] = False
+    EXCUSED: ClassVar[dict[str, str]] = {
+        "shard": "the Programs inside are partitioned, not the operation",
+        "lower": "it becomes a node of the schedule that holds compiled Programs, not a kernel",
+    }
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """All Programs that the operation holds."""
+        raise NotImplementedError
+
+    @property
+    def effects(self) -> frozenset[Effect]:
+        return frozenset[Effect]().union(*[p.effects for p in self.programs]) or NO_EFFECTS
+
+    @property
+    def axis_names(self) -> tuple[Hashable, ...]:
+        effects = self.effects
+        if not effects:
+            return ()
+        return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])
+
+
+# --- parts of sequences -------------------------------------------------------------------------
+
+
+def split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
+    """`values` cut into parts of the given lengths; the rest is the last part."""
+    parts: list[list[Any]] = []
+    start = 0
+    for count in counts:
+        parts.append(list(values[start : start + count]))
+        start += count
+    parts.append(list(values[start:]))
+    return parts
+
+
+def chosen(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The values whose flag is set."""
+    return [value for value, flag in zip(values, flags, strict=True) if flag]
+
+
+def rejected(values: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    """The values whose flag is not set."""
+    return [value for value, flag in zip(values, flags, strict=True) if not flag]
+
+
+def either(first: Sequence[bool], second: Sequence[bool]) -> tuple[bool, ...]:
+    """Elementwise `or`."""
+    return tuple([a or b for a, b in zip(first, second, strict=True)])
+
+
+def spread(values: Sequence[Any], flags: Sequence[bool], types: Sequence[ArrayType]) -> list[Any]:
+    """One entry per flag: the next of `values` where it is set, else a Zero of the type."""
+    given = iter(values)
+    return [next(given) if flag else Zero(t) for flag, t in zip(flags, types, strict=True)]
+
+
+def nonzero_flags(tangents: Sequence[Any]) -> tuple[bool, ...]:
+    """Which tangents are there."""
+    return tuple([type(tangent) is not Zero for tangent in tangents])
+
+
+# --- Programs -----------------------------------------------------------------------------------
+
+
+def substitute(equations: Sequence[Equation], mapping: dict[Any, Atom]) -> list[Equation]:
+    """The equations with some variables replaced where they are used."""
+    if not mapping:
+        return list(equations)
+    return [
+        equation.replace(inputs=[mapping.get(atom, atom) for atom in equation.inputs])
+        if any(type(atom) is Var and atom in mapping for atom in equation.inputs)
+        else equation
+        for equation in equations
+    ]
+
+
+def place_inputs(program: Program, types: Sequence[ArrayType], positions: Sequence[int]) -> Program:
+    """A Program of more inputs, which ignores those that `program` does not take.
+
+    Args:
+      program: the Program.
+      types: the types of all inputs of the result.
+      positions: for each input of `program`, which input of the result it is; two may be one.
+    """
+    inputs: list[Var | None] = [None] * len(types)
+    mapping: dict[Any, Atom] = {}
+    for variable, position in zip(program.inputs, positions, strict=True):
+        known = inputs[position]
+        if known is None:
+            inputs[position] = variable
+        else:
+            mapping[variable] = known
+    complete = [Var(t) if v is None else v for v, t in zip(inputs, types, strict=True)]
+    if not mapping:
+        return program.replace(inputs=complete)
+    return program.replace(
+        inputs=complete,
+        equations=substitute(program.equations, mapping),
+        outputs=[mapping.get(atom, atom) for atom in program.outputs],
+    )
+
+
+def reorder(
+    program: Program,
+    inputs: Sequence[int] | None = None,
+    outputs: Sequence[int] | None = None,
+) -> Program:
+    """A Program with inputs and outputs in another order: the i-th is the old `inputs[i]`-th."""
+    return program.replace(
+        inputs=program.inputs if inputs is None else [program.inputs[i] for i in inputs],
+        outputs=program.outputs if outputs is None else [program.outputs[i] for i in outputs],
+    )
+
+
+def append_inputs(program: Program, types: Sequence[ArrayType]) -> Program:
+    """A Program that takes, and ignores, further inputs."""
+    return program.replace(inputs=[*program.inputs, *map(Var, types)])
+
+
+def compose_linearized(linearized: LinearizedProgram, output_count: int) -> Program:
+    """The derivative as one Program, computed beside the values.
+
+    Unlike `jvp_program`'s result, it keeps linear operations apart from others, so it can be
+    transposed whatever it contains.
+
+    Returns:
+      A Program from (inputs, tangents of the nonzero inputs) to (outputs, nonzero tangents).
+    """
+    known, linear = linearized.known, linearized.linear
+    residuals = [residual_atom(linearized, source, output_count) for source in linearized.residuals]
+    mapping = dict(zip(linear.inputs, residuals, strict=False))
+    return Program(
+        [*known.inputs, *linear.inputs[len(residuals) :]],
+        [*known.equations, *substitute(linear.equations, mapping)],
+        [*known.outputs[:output_count], *[mapping.get(atom, atom) for atom in linear.outputs]],
+        name=f"derivative_of_{known.name}",
+    )
+
+
+def residual_atom(
+    linearized: LinearizedProgram, source: tuple[str, int], output_count: int
+) -> Atom:
+    """The variable or literal of `linearized.known` that a residual is."""
+    kind, position = source
+    if kind == "input":
+        return linearized.known.inputs[position]
+    return linearized.known.outputs[position + (output_count if kind == "computed" else 0)]
+
+
+def depends_on(program: Program, inputs: Sequence[bool]) -> tuple[bool, ...]:
+    """Which outputs depend on the inputs that are marked."""
+    marked: set[Any] = set(chosen(program.inputs, inputs))
+    for equation in program.equations:
+        if not marked.isdisjoint(equation.inputs):
+            marked.update(equation.outputs)
+    return tuple([type(atom) is not Literal and atom in marked for atom in program.outputs])
+
+
+# --- lanes --------------------------------------------------------------------------------------
+# Under vmap, a branch or loop whose predicate is mapped keeps its Programs as they are, each run
+# for one lane, and `lanes` says over which sizes: the predicate has that shape, and so do the
+# leading dimensions of results and of the operands that are mapped.
+
+
+def lane_type(type: ArrayType, lanes: Shape, mapped: bool) -> ArrayType:
+    """The type of an operand whose lanes have `type`."""
+    return type.replace(shape=(*lanes, *type.shape)) if mapped and lanes else type
+
+
+def type_in_lane(type: ArrayType, lanes: Shape, mapped: bool, name: str) -> ArrayType:
+    """The inverse of `lane_type`."""
+    if not mapped or not lanes:
+        return type
+    count = len(lanes)
+    if len(type.shape) < count or not all(map(dims.same, type.shape, lanes)):
+        raise ProgramError(f"{name}: {type} does not start with the mapped sizes {lanes}")
+    return type.replace(shape=type.shape[count:])
+
+
+@memoised
+def over_lanes(program: Program, lanes: Shape, mapped: tuple[bool, ...]) -> Program:
+    """The Program that applies `program` to all lanes at once; all results are mapped."""
+    for size in reversed(lanes):
+        axes = tuple([0 if flag else None for flag in mapped])
+        program, _ = batch_program(program, size, None, axes, (True,) * len(program.outputs))
+    return program
+
+
+def bind_over_lanes(
+    op: Primitive, lanes: Shape, operands: Sequence[Any], mapped: Sequence[bool]
+) -> list[Any]:
+    """Apply an operation to each lane, by vmap; all results are mapped."""
+
+    def bind(*values: Any) -> Sequence[Any]:
+        return op.bind(*values)
+
+    def nest(function: Callable[..., Sequence[Any]], size: Any) -> Callable[..., Sequence[Any]]:
+        def mapped_function(*values: Any) -> Sequence[Any]:
+            axes = [0 if flag else None for flag in mapped]
+            results, out_axes = batch_flat(function, size, None, values, axes)
+            return [to_axis(r, size, axis, 0) for r, axis in zip(results, out_axes, strict=True)]
+
+        return mapped_function
+
+    function: Callable[..., Sequence[Any]] = bind
+    for size in reversed(lanes):
+        function = nest(function, size)
+    return list(function(*operands))
+
+
+def add_lane_axis(
+    operand: Any, axis: int | None, size: Any, lanes: Shape, mapped: bool, required: bool = False
+) -> tuple[Any, bool]:
+    """An operand of an operation over `lanes`, for the same operation over `(size, *lanes)`.
+
+    Args:
+      operand: the operand, mapped over `lanes` if `mapped`.
+      axis: its new mapped axis, or None.
+      size: the size of the new axis.
+      lanes: the sizes mapped so far.
+      mapped: whether the operand has them.
+      required: whether it must be mapped.
+
+    Returns:
+      The operand, mapped over all lanes or over none, and whether it is.
+    """
+    if axis is None and not mapped and not required:
+        return operand, False
+    result = to_axis(operand, size, axis, 0)
+    if not mapped:
+        for position, lane_size in enumerate(lanes, start=1):
+            result = operators.broadcast_axis(result, lane_size, position)
+    return result, True
