@@ -170,9 +170,29 @@ class Primitive:
     # Whether `infer` may be remembered by (operation, types).
     memoise_infer: ClassVar[bool] = True
 
+    _only: ClassVar[Primitive | None] = None
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls.__hash__ is not object.__hash__:
+            return object.__new__(cls)
+        if cls._only is None:
+            cls._only = object.__new__(cls)
+        return cls._only
+
+    def __reduce__(self) -> Any:
+        return (type(self), tuple(self.parameters().values()))
+
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         dataclass(frozen=True, eq=False, repr=False)(cls)
+        if not fields(cls):  # type: ignore[arg-type]
+            # Without parameters there is one instance, so identity is equality, at full speed.
+            cls._only = None
+            cls.__eq__ = object.__eq__  # type: ignore[method-assign]
+            cls.__hash__ = object.__hash__  # type: ignore[method-assign]
+        else:
+            cls.__eq__ = Primitive.__eq__  # type: ignore[method-assign]
+            cls.__hash__ = Primitive.__hash__  # type: ignore[method-assign]
         if name is not None:
             cls.name = name
             register(cls)

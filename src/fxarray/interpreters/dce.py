@@ -54,6 +54,9 @@ def eliminate_dead_code(
 
 
 def _with_fewer_outputs(equation: Equation, used: Sequence[bool]) -> Equation:
+    used = equation.op.kept_outputs(used)
+    if all(used):
+        return equation
     op, used_operands = equation.op.used_operands(used)
     if op is equation.op:
         return equation
