@@ -65,8 +65,16 @@ class TreeStructureError(FxArrayError, StructureMismatch):
 class CarryTypeError(FxArrayError, TypeError):
     """A loop's body or a branch changes the type of a value that must keep it.
 
-    ``scan(lambda c, _: (c * 0.5, None), 1, None, length=3)`` starts with an integer and returns a
-    float. Start with ``1.0``, or cast inside the body.
+    ``scan(lambda c, _: (c * 0.5, None), numpy.int32(1), None, length=3)`` starts with an integer and
+    returns a float. Start with ``1.0``, or cast inside the body.
+    """
+
+
+class LoopBoundError(FxArrayError, RuntimeError):
+    """A ``while_loop(max_steps=n)`` stopped after n steps although its condition still held.
+
+    Raised under the ``debug`` setting only; otherwise the loop stops there silently. Raise
+    ``max_steps``.
     """
 
 
