@@ -15,6 +15,8 @@ which devices hold different values). Types are interned, so comparing them is c
 
 from __future__ import annotations
 
+import threading
+import weakref
 from typing import Any, TypeAlias
 
 from fxarray.core import dims, dtypes
@@ -24,10 +26,21 @@ Size: TypeAlias = "int | dims.Dim"
 Shape: TypeAlias = "tuple[Size, ...]"
 
 _NO_AXES: frozenset[str] = frozenset()
-# Interning makes equality an identity test in the common case. The pool is emptied when it is
-# full, which only makes later comparisons structural, never wrong.
-_POOL: dict[Any, ArrayType] = {}
-_POOL_LIMIT = 100_000
+# Types are interned, so equality and hashing are those of identity, at the interpreter's own speed.
+# The pool holds them weakly: a type lives as long as something has it.
+_POOL: dict[Any, weakref.ref[ArrayType]] = {}
+_lock = threading.RLock()
+
+
+def _forget(reference: _PoolReference) -> None:
+    with _lock:
+        if _POOL.get(reference.key) is reference:
+            del _POOL[reference.key]
+
+
+class _PoolReference(weakref.ref["ArrayType"]):
+    __slots__ = ("key",)
+    key: Any
 
 
 def shape_key(shape: Shape) -> tuple[Any, ...]:
@@ -50,7 +63,7 @@ class ArrayType:
       varying: mesh axes along which the value differs between devices.
     """
 
-    __slots__ = ("shape", "dtype", "weak", "spec", "unreduced", "varying", "_key", "_hash")
+    __slots__ = ("__weakref__", "dtype", "shape", "spec", "unreduced", "varying", "weak")
     shape: Shape
     dtype: DType
     weak: bool
@@ -68,24 +81,23 @@ class ArrayType:
         varying: frozenset[str] = _NO_AXES,
     ) -> ArrayType:
         key = (shape_key(shape), dtype, weak, spec, unreduced, varying)
-        self = _POOL.get(key)
-        if self is None:
+        reference = _POOL.get(key)
+        if reference is not None:
+            known = reference()
+            if known is not None:
+                return known
+        with _lock:
+            reference = _POOL.get(key)
+            known = None if reference is None else reference()
+            if known is not None:
+                return known
             self = object.__new__(cls)
             self.shape, self.dtype, self.weak = shape, dtype, weak
             self.spec, self.unreduced, self.varying = spec, unreduced, varying
-            self._key, self._hash = key, hash(key)
-            if len(_POOL) >= _POOL_LIMIT:
-                _POOL.clear()
-            self = _POOL.setdefault(key, self)
+            entry = _PoolReference(self, _forget)
+            entry.key = key
+            _POOL[key] = entry
         return self
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, ArrayType) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (

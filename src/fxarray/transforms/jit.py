@@ -151,16 +151,19 @@ class JitFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if context.staging is None and not context.axes and not context.disable_jit:
             leaves, treedef = _flatten((args, kwargs), namespace=NAMESPACE)
+            fast = None
+            buffers: list[Any] = []
             try:
-                fast = self._fast[treedef, context.settings, tuple(map(_type, leaves))]
+                fast = self._fast.get((treedef, context.settings, tuple(map(_type, leaves))))
                 buffers = list(map(_buffer, leaves))
-            except (AttributeError, KeyError, TypeError):
-                return self._call(args, kwargs)
-            self._hits += 1
-            outputs = fast.run(fast.captured + buffers if fast.captured else buffers)
-            if fast.donated:
-                _delete_donated([leaves[i] for i in fast.donated], outputs)
-            return fast.output.unflatten(outputs)
+            except (AttributeError, TypeError):  # a leaf that is not a concrete array
+                fast = None
+            if fast is not None:
+                self._hits += 1
+                outputs = fast.run(fast.captured + buffers if fast.captured else buffers)
+                if fast.donated:
+                    _delete_donated([leaves[i] for i in fast.donated], outputs)
+                return fast.output.unflatten(outputs)
         return self._call(args, kwargs)
 
     def _canonical(
