@@ -1,8 +1,107 @@
-"""The NumPy interface: functions on immutable arrays, by NumPy's and JAX's names."""
+"""The NumPy interface: functions on immutable arrays, by NumPy's and JAX's names.
 
+    >>> import fxarray.numpy as fnp
+    >>> x = fnp.linspace(0, 1, 5)
+    >>> fnp.sum(x**2)
+    Array(1.875, dtype=float32)
+"""
+
+# fmt: off
+from math import e, inf, nan, pi
+
+import numpy as _np
+
+from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
-from fxarray.numpy.conversion import array as array
-from fxarray.numpy.conversion import asarray as asarray
-from fxarray.numpy.creation import arange as arange
-from fxarray.numpy.creation import ones as ones
-from fxarray.numpy.creation import zeros as zeros
+from fxarray.numpy.arithmetic import (
+    abs, absolute, add, around, bitwise_count, cbrt, ceil, clip, divide, divmod, fabs, fix,
+    float_power, floor, floor_divide, fmax, fmin, fmod, maximum, minimum, mod, multiply, negative,
+    positive, pow, power, reciprocal, remainder, rint, round, sign, sqrt, square, subtract,
+    true_divide, trunc,
+)
+from fxarray.numpy.comparison import (
+    allclose, array_equal, array_equiv, bitwise_and, bitwise_invert, bitwise_left_shift,
+    bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor, equal, greater, greater_equal,
+    invert, isclose, iscomplex, isfinite, isinf, isnan, isneginf, isposinf, isreal, left_shift,
+    less, less_equal, logical_and, logical_not, logical_or, logical_xor, not_equal, right_shift,
+    signbit,
+)
+from fxarray.numpy.conversion import (
+    array, asarray,
+)
+from fxarray.numpy.creation import (
+    arange, empty, empty_like, eye, full, full_like, geomspace, identity, linspace, logspace, ones,
+    ones_like, tri, tril, triu, vander, zeros, zeros_like,
+)
+from fxarray.numpy.elementary import (
+    acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh,
+    atan, atan2, atanh, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, imag,
+    iscomplexobj, isrealobj, log, log10, log1p, log2, logaddexp, logaddexp2, rad2deg, radians, real,
+    sin, sinc, sinh, tan, tanh,
+)
+from fxarray.numpy.joining import (
+    append, array_split, block, column_stack, concat, concatenate, dsplit, dstack, hsplit, hstack,
+    repeat, roll, split, stack, tile, unstack, vsplit, vstack,
+)
+from fxarray.numpy.linear_algebra import (
+    cross, diagonal, dot, inner, kron, matmul, matrix_transpose, matvec, outer, tensordot, trace,
+    vdot, vecdot, vecmat,
+)
+from fxarray.numpy.scalar_types import (
+    bfloat16, bool_, cdouble, character, complex128, complex64, complex_, complexfloating, csingle,
+    double, flexible, float16, float32, float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
+    float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+    float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic, inexact, int16, int2, int32, int4,
+    int64, int8, int_, integer, number, object_, signedinteger, single, uint, uint16, uint2, uint32,
+    uint4, uint64, uint8, unsignedinteger,
+)
+from fxarray.numpy.shapes import (
+    astype, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
+    expand_dims, flip, fliplr, flipud, moveaxis, ndim, permute_dims, ravel, reshape, rollaxis,
+    rot90, shape, size, squeeze, swapaxes, transpose,
+)
+from fxarray.numpy.taking import (
+    take, take_along_axis,
+)
+
+from fxarray.core.array import Array as ndarray
+from fxarray.numpy.scalar_types import bool_ as bool
+
+euler_gamma = 0.5772156649015329
+newaxis = None
+dtype = _np.dtype
+
+__all__ = [
+    "abs", "absolute", "acos", "acosh", "add", "allclose", "angle", "append", "arange", "arccos",
+    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around", "array",
+    "array_equal", "array_equiv", "array_split", "asarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bfloat16", "bitwise_and",
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "block", "bool", "bool_", "broadcast_arrays",
+    "broadcast_shapes", "broadcast_to", "cbrt", "cdouble", "ceil", "character", "clip",
+    "column_stack", "complex128", "complex64", "complex_", "complexfloating", "concat",
+    "concatenate", "conj", "conjugate", "cos", "cosh", "cross", "csingle", "deg2rad", "degrees",
+    "diagonal", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "empty",
+    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs",
+    "fix", "flexible", "flip", "fliplr", "flipud", "float16", "float32", "float4_e2m1fn", "float64",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "full",
+    "full_like", "generic", "geomspace", "greater", "greater_equal", "hsplit", "hstack", "hypot",
+    "identity", "imag", "inexact", "inf", "inner", "int16", "int2", "int32", "int4", "int64",
+    "int8", "int_", "integer", "invert", "isclose", "iscomplex", "iscomplexobj", "isfinite",
+    "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "kron", "left_shift", "less",
+    "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
+    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "matmul",
+    "matrix_transpose", "matvec", "maximum", "minimum", "mod", "moveaxis", "multiply", "nan",
+    "ndarray", "ndim", "negative", "newaxis", "not_equal", "number", "object_", "ones", "ones_like",
+    "outer", "permute_dims", "pi", "positive", "pow", "power", "rad2deg", "radians", "ravel",
+    "real", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "roll",
+    "rollaxis", "rot90", "round", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
+    "single", "sinh", "size", "split", "sqrt", "square", "squeeze", "stack", "subtract", "swapaxes",
+    "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "tri",
+    "tril", "triu", "true_divide", "trunc", "uint", "uint16", "uint2", "uint32", "uint4", "uint64",
+    "uint8", "unsignedinteger", "unstack", "vander", "vdot", "vecdot", "vecmat", "vsplit", "vstack",
+    "zeros", "zeros_like",
+]
+# fmt: on

@@ -211,7 +211,7 @@ def signbit(x: ArrayLike, /) -> Array:
     if dtypes.is_float(value.type.dtype):
         width = dtypes.bit_width(value.type.dtype)
         integer = dtypes.canonical(f"int{width}")
-        bits = e.bitcast_convert_type(value, integer)
+        bits = e.BitcastConvertType(integer)(value)
         return e.lt(bits, constant(0, bits))
     if dtypes.is_bool(value.type.dtype) or dtypes.is_unsigned(value.type.dtype):
         return _false(value)

@@ -28,7 +28,7 @@ from fxarray.numpy.promotion import (
 from fxarray.primitives import create
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
-from fxarray.primitives.joining import concatenate
+from fxarray.primitives.joining import concatenate, split
 from fxarray.primitives.movement import broadcast_axis, broadcast_in_dim, move_axis, reshape
 
 
@@ -164,7 +164,7 @@ def _static_number(function: str, name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value[()]
-    if not isinstance(value, Scalar | dims.Dim):
+    if not isinstance(value, (*Scalar, dims.Dim)):
         raise ArgumentError(f"{function}: {name} must be a number, got {type(value).__name__}")
     return value
 
@@ -343,7 +343,7 @@ def geomspace(
     powers = broadcast_in_dim(fraction, (count, *ratio.shape), (0,))
     values = e.mul(broadcast_axis(first, count, 0), e.exp(e.mul(powers, broadcast_axis(ratio, count, 0))))
     if endpoint and count > 1:
-        head = values[:-1]
+        head, _ = split(values, (count - 1, 1), 0)
         values = concatenate([head, broadcast_axis(last, 1, 0)], 0)
     values = move_axis(values, 0, canonical_axis("geomspace", axis, rank + 1))
     return values if dtype is None else cast_to(values, dtypes.canonical(dtype))

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from fxarray.primitives.arithmetic import mul, sub
-from fxarray.primitives.comparison import eq, select
+from fxarray.primitives.comparison import bitwise_and, bitwise_not, eq, is_finite, select
 from fxarray.primitives.elementwise_base import row
 from fxarray.primitives.power import logistic
 from fxarray.primitives.support import FLOAT, number_like
 
 
 def _weight(x: Any, y: Any) -> Any:
-    """exp(x) / (exp(x) + exp(y)); 1/2 where the two are equal, infinities too."""
-    return logistic(select(eq(x, y), number_like(x, 0), sub(x, y)))
+    """exp(x) / (exp(x) + exp(y)); 1/2 where the two are the same infinity."""
+    undefined = bitwise_and(eq(x, y), bitwise_not(is_finite(x)))
+    return logistic(select(undefined, number_like(x, 0), sub(x, y)))
 
 
 logaddexp = row(

@@ -1,0 +1,79 @@
+"""Fills the table through which the methods of Array find their functions."""
+
+from __future__ import annotations
+
+from fxarray.core import dtypes
+from fxarray.core.array import Array
+from fxarray.core.errors import ShapeError
+from fxarray.core.hooks import operators
+from fxarray.numpy import (
+    arithmetic,
+    comparison,
+    conversion,
+    elementary,
+    linear_algebra,
+    shapes,
+    taking,
+    joining,
+)
+from fxarray.numpy.promotion import DTypeLike
+from fxarray.primitives import convert
+from fxarray.primitives.movement import reshape
+
+
+def _view(x: Array, dtype: DTypeLike = None) -> Array:
+    """The same bits as another dtype; where widths differ, the last axis grows or shrinks."""
+    target = dtypes.float32 if dtype is None else dtypes.canonical(dtype)
+    own = x.type.dtype
+    if target == own:
+        return x
+    if dtypes.is_bool(own):
+        return _view(convert.convert(x, dtypes.uint8), target)
+    if dtypes.is_bool(target):
+        bits = _view(x, dtypes.uint8)
+        return convert.convert(bits, dtypes.bool_)
+    old, new = dtypes.bit_width(own), dtypes.bit_width(target)
+    if old == new:
+        return convert.BitcastConvertType(target)(x)
+    if not x.ndim:
+        raise ShapeError(f"view: a scalar, {x.type}, cannot be read as {dtypes.name(target)}")
+    if old > new:
+        parts = convert.BitcastConvertType(target)(x)
+        return reshape(parts, (*x.shape[:-1], x.shape[-1] * (old // new)))
+    factor = new // old
+    if x.shape[-1] % factor:
+        raise ShapeError(
+            f"view: the last axis of {x.type} must be a multiple of {factor} to be read as "
+            f"{dtypes.name(target)}"
+        )
+    grouped = reshape(x, (*x.shape[:-1], x.shape[-1] // factor, factor))
+    return convert.BitcastConvertType(target)(grouped)
+
+
+def _copy(x: Array) -> Array:
+    return convert.copy(x)
+
+
+operators.fill(
+    methods={
+        "reshape": shapes.reshape,
+        "ravel": shapes.ravel,
+        "squeeze": shapes.squeeze,
+        "transpose": shapes.transpose,
+        "swapaxes": shapes.swapaxes,
+        "matrix_transpose": linear_algebra.matrix_transpose,
+        "repeat": joining.repeat,
+        "take": taking.take,
+        "diagonal": linear_algebra.diagonal,
+        "trace": linear_algebra.trace,
+        "dot": linear_algebra.dot,
+        "clip": arithmetic.clip,
+        "round": arithmetic.round,
+        "astype": shapes.astype,
+        "view": _view,
+        "copy": _copy,
+        "conjugate": elementary.conjugate,
+        "real": elementary.real,
+        "imag": elementary.imag,
+    },
+)
