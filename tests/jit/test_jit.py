@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 import pytest
@@ -38,6 +38,7 @@ class Counter:
 def counted(function):
     counter = Counter()
 
+    @wraps(function)
     def wrapped(*args, **kwargs):
         counter.count += 1
         return function(*args, **kwargs)

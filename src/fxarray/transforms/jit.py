@@ -18,15 +18,16 @@ from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError
 from fxarray.core.tracer import Tracer
+from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import evaluate
 from fxarray.primitives.control.program_call import JitCall
 from fxarray.transforms.arguments import (
-    FlatArguments,
     Structure,
     flatten_arguments,
     function_name,
     mark_static,
 )
+from fxarray.transforms.shapes import abstract_arguments
 from fxarray.transforms.stages import Traced
 from fxarray.transforms.trace_cache import (
     FunctionTraces,
@@ -179,16 +180,18 @@ class JitFunction:
             raise
         return bound.args, bound.kwargs
 
-    def _flat(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> FlatArguments:
+    def _prepared(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         args, kwargs = self._canonical(args, kwargs)
         if self._static_numbers or self._static_names:
-            args, kwargs = mark_static(
+            return mark_static(
                 args, kwargs, self._static_numbers, self._static_names, self._function
             )
-        return flatten_arguments(args, kwargs, self._function)
+        return args, kwargs
 
-    def _trace(self, flat: FlatArguments) -> Trace:
-        trace, remembered = remembered_trace(self._traces, self._function, flat)
+    def _trace(self, structure: Structure, types: Sequence[ArrayType]) -> Trace:
+        trace, remembered = remembered_trace(self._traces, self._function, structure, types)
         if remembered:
             self._hits += 1
         else:
@@ -200,8 +203,8 @@ class JitFunction:
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if context.disable_jit:
             return self._function(*args, **kwargs)
-        flat = self._flat(args, kwargs)
-        trace = self._trace(flat)
+        flat = flatten_arguments(*self._prepared(args, kwargs), self._function)
+        trace = self._trace(flat.structure, [array.type for array in flat.arrays])
         operands = [*trace.captured, *flat.arrays]
         if context.staging is not None or any(isinstance(x, Tracer) for x in operands):
             outputs: Sequence[Any]
@@ -268,8 +271,8 @@ class JitFunction:
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace for these arguments (arrays, or `ShapeDtypeStruct`s) without running."""
-        flat = self._flat(args, kwargs)
-        return Traced(self._trace(flat), flat.structure, self._backend)
+        types, structure, _ = abstract_arguments(*self._prepared(args, kwargs), self._function)
+        return Traced(self._trace(structure, types), structure, self._backend)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """Trace and lower for these arguments; `.compile()` gives what can be called."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,12 @@ from fxarray.core.context import context
 from fxarray.core.ir import Program
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.staging import stage
-from fxarray.transforms.arguments import FlatArguments, FlatFunction, Structure, function_name
+from fxarray.transforms.arguments import (
+    FlatFunction,
+    Structure,
+    argument_names,
+    function_name,
+)
 
 _LIMIT = 4096
 
@@ -117,36 +122,34 @@ def traces_of(function: Callable[..., Any]) -> FunctionTraces:
         return known
 
 
-def trace_key(arguments: FlatArguments) -> TraceKey:
-    """The key of a call with these arguments in the present context."""
-    types = tuple([array.type for array in arguments.arrays])
-    return TraceKey(arguments.structure, types, context.key())
-
-
-def trace_function(function: Callable[..., Any], arguments: FlatArguments) -> Trace:
-    """Trace `function` for arguments of these types."""
-    flat = FlatFunction(function, arguments.structure)
-    names = arguments.names()
+def trace_function(
+    function: Callable[..., Any], structure: Structure, types: Sequence[ArrayType]
+) -> Trace:
+    """Trace `function` for arguments of this structure and these types."""
+    flat = FlatFunction(function, structure)
+    names = structure.select(argument_names(function, structure.treedef))
     name = function_name(function)
-    types = [array.type for array in arguments.arrays]
     program, captured = stage(flat, types, name, names)
     return Trace(program, captured, flat.output, names, name)
 
 
 def remembered_trace(
-    known: FunctionTraces, function: Callable[..., Any], arguments: FlatArguments
+    known: FunctionTraces,
+    function: Callable[..., Any],
+    structure: Structure,
+    types: Sequence[ArrayType],
 ) -> tuple[Trace, bool]:
     """The trace for these arguments, and whether it was remembered.
 
     A function that fails to trace leaves nothing behind.
     """
-    key = trace_key(arguments)
+    key = TraceKey(structure, tuple(types), context.key())
     with known.lock:
         trace = known.traces.get(key)
         if trace is not None:
             known.traces.move_to_end(key)
             return trace, True
-    trace = trace_function(function, arguments)
+    trace = trace_function(function, structure, types)
     with known.lock:
         known.count += 1
         known.last_explanation = known.explain(key, trace.name)
