@@ -6,6 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from operator import index
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fxarray.core import dtypes
 from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
@@ -114,7 +116,7 @@ def type_of(value: Any) -> ArrayType | None:
     if is_array_like(value):
         return operators.asarray(value).type
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or dtype is None or isinstance(value, type):
+    if shape is None or dtype is None or isinstance(value, (type, np.generic)):
         return None
     return ArrayType(
         tuple(shape), dtypes.canonical(dtype), bool(getattr(value, "weak_type", False))

@@ -131,7 +131,7 @@ def _argument_axes(
 ) -> list[int | None]:
     """For each array, the non-negative axis along which it is mapped, or None."""
     called = function_name(flat.function)
-    if type(in_axes) is int:
+    if type(in_axes) is int and (in_axes == 0 or not kwargs):
         axes: list[int | None] = [in_axes] * len(flat.arrays)
     else:
         if type(in_axes) is tuple and len(in_axes) != len(args):
