@@ -86,6 +86,15 @@ class OutOfBoundsError(FxArrayError, IndexError):
     """
 
 
+class IndexingError(FxArrayError, IndexError, TypeError):
+    """An index is of a kind, number or shape that the array cannot take.
+
+    Indices are integers, slices with known bounds, ``None``, ``...``, and arrays of integers or bools;
+    a bool array must have the sizes of the dimensions that it masks. ``x[i:i + 3]`` with a traced ``i``
+    raises this: use ``lax.dynamic_slice_in_dim(x, i, 3)``.
+    """
+
+
 class ConcretizationError(FxArrayError, TypeError):
     """A traced value was used where its concrete value is needed.
 
