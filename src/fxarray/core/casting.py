@@ -14,6 +14,18 @@ import numpy as np
 from fxarray.core import dtype_table as table
 from fxarray.core.errors import DTypeError
 
+_NATIVE_INTEGERS = tuple(d for d in (*table.SIGNED, *table.UNSIGNED) if table.bit_width(d) >= 8)
+_WIDE_FLOATS = (table.float32, table.float64, *table.COMPLEXES)
+# Pairs for which NumPy's own conversion is the definition and cannot warn: most casts in practice.
+_DIRECT = frozenset(
+    (source, target)
+    for source in (table.bool_, *_NATIVE_INTEGERS, table.bfloat16, table.float16, *_WIDE_FLOATS)
+    for target in (*_NATIVE_INTEGERS, *_WIDE_FLOATS)
+    if table.is_integer(source)
+    or table.is_bool(source)
+    or (np.can_cast(source, target, "safe") and table.is_inexact(target))
+)
+
 
 def cast(array: np.ndarray[Any, Any], dtype: table.DType) -> np.ndarray[Any, Any]:
     """`array` with its elements converted to `dtype`.
@@ -40,6 +52,8 @@ def cast(array: np.ndarray[Any, Any], dtype: table.DType) -> np.ndarray[Any, Any
     source = array.dtype
     if source == dtype:
         return array
+    if (source, dtype) in _DIRECT:
+        return array.astype(dtype)
     if not table.is_numeric(source) or not table.is_numeric(dtype):
         raise DTypeError(f"no conversion from {table.name(source)} to {table.name(dtype)}")
     with np.errstate(all="ignore"):

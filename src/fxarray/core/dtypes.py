@@ -269,6 +269,9 @@ def scalar_dtype(value: Any) -> tuple[DType, bool]:
     raise DTypeError(f"{value!r} of type {type(value).__name__} is not a number")
 
 
+_PLAIN_NUMBERS = frozenset((float, int))
+
+
 def scalar_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]:
     """The 0-dimensional array of a scalar, in the dtype that promotion gave it.
 
@@ -286,6 +289,8 @@ def scalar_array(value: Any, dtype: DType | None = None) -> np.ndarray[Any, Any]
     Traceback (most recent call last):
     OverflowError: 1099511627776 does not fit int32, the default integer dtype; ...
     """
+    if dtype is float32 and type(value) in _PLAIN_NUMBERS and -1e38 < value < 1e38:
+        return np.array(value, np.float32)  # by far the most frequent case, and it cannot overflow
     own, weak = scalar_dtype(value)
     target = own if dtype is None else dtype
     if isinstance(target, KeyDType):

@@ -25,6 +25,8 @@ from fxarray.core.dims.polynomial import (
 )
 
 _DEPTH = 4
+# Polynomials looked at for one bound. More would prove a little more, at a price that a user feels.
+_BUDGET = 150
 Facts = tuple[Polynomial, ...]
 
 
@@ -36,33 +38,32 @@ def bounds(polynomial: Polynomial, facts: Facts = ()) -> tuple[int | None, int |
       polynomial: a polynomial whose values are integers.
       facts: polynomials known not to be negative.
     """
-    low = _lower(polynomial, facts, _DEPTH)
-    high = _lower(polynomial.scale(-1), facts, _DEPTH)
+    low = _best_lower(polynomial, facts)
+    high = _best_lower(polynomial.scale(-1), facts)
     return (
         None if low is None else math.ceil(low),
         None if high is None else math.floor(-high),
     )
 
 
+def _best_lower(polynomial: Polynomial, facts: Facts) -> Coefficient | None:
+    if polynomial.value is not None:
+        return polynomial.value
+    search = _Search()
+    best: Coefficient | None = None
+    # Deepening by steps spends the budget on short proofs first.
+    for depth in range(_DEPTH + 1):
+        best = _greater(best, search.lower(polynomial, facts, depth))
+        if search.spent >= _BUDGET or not search.cut_off:
+            break
+        search.cut_off = False
+    return best
+
+
 def is_at_least(polynomial: Polynomial, number: int, facts: Facts = ()) -> bool:
     """Whether `polynomial >= number` is proved."""
     low = bounds(polynomial, facts)[0]
     return low is not None and low >= number
-
-
-def _lower(polynomial: Polynomial, facts: Facts, depth: int) -> Coefficient | None:
-    best = _interval_lower(polynomial)
-    if depth == 0 or polynomial.value is not None:
-        return best
-    for atom in polynomial.atoms:
-        if isinstance(atom, Operation):
-            best = _greater(best, _lower_without(polynomial, atom, facts, depth - 1))
-    for position, fact in enumerate(facts):
-        others = facts[:position] + facts[position + 1 :]
-        for weight in _weights(polynomial, fact):
-            # polynomial = (polynomial - weight * fact) + something not negative
-            best = _greater(best, _lower(polynomial - fact.scale(weight), others, depth - 1))
-    return best
 
 
 def _weights(polynomial: Polynomial, fact: Polynomial) -> set[Fraction]:
@@ -87,8 +88,8 @@ def _least(values: Sequence[Coefficient | None]) -> Coefficient | None:
 
 
 def _interval_lower(polynomial: Polynomial) -> Coefficient | None:
-    if polynomial.value is not None:
-        return polynomial.value
+    if all(sum(power for _, power in monomial) < 2 for monomial, _ in polynomial.terms):
+        return _linear_lower(polynomial)
     widths = dict[Atom, int | None]()
     moved = Polynomial({UNIT: polynomial.constant_term})
     shifted = dict[Atom, Polynomial]()
@@ -118,6 +119,20 @@ def _interval_lower(polynomial: Polynomial) -> Coefficient | None:
             if most is None:
                 return None
             total += coefficient * most
+    return total
+
+
+def _linear_lower(polynomial: Polynomial) -> Coefficient | None:
+    total: Coefficient = 0
+    for monomial, coefficient in polynomial.terms:
+        if monomial == UNIT:
+            total += coefficient
+            continue
+        low, high = atom_bounds(monomial[0][0])
+        extreme = low if coefficient > 0 else high
+        if extreme is None:
+            return None
+        total += coefficient * extreme
     return total
 
 
@@ -179,56 +194,97 @@ def _floordiv_bounds(
     )
 
 
-# --- what operations mean ------------------------------------------------------------------------
+# --- the search ----------------------------------------------------------------------------------
 
 
-def _lower_without(
-    polynomial: Polynomial, atom: Operation, facts: Facts, depth: int
-) -> Coefficient | None:
-    """A lower bound of `polynomial` found by replacing `atom` by its definition."""
-    split = polynomial.split_by(atom)
-    if split is None:
-        return None
-    factor, rest = split
-    if atom.kind == "mod":
+class _Search:
+    """One search for a lower bound: remembers what it has seen, and stops when it costs too much.
+
+    Attributes:
+      spent: the number of polynomials looked at.
+      cut_off: whether a deeper search could look at more.
+    """
+
+    def __init__(self) -> None:
+        self.spent = 0
+        self.cut_off = False
+        self._seen = dict[tuple[Polynomial, Facts, int], Coefficient | None]()
+
+    def lower(self, polynomial: Polynomial, facts: Facts, depth: int) -> Coefficient | None:
+        """A lower bound found by at most `depth` replacements, None if none is found."""
+        if polynomial.value is not None:
+            return polynomial.value
+        key = (polynomial, facts, depth)
+        if key not in self._seen:
+            self._seen[key] = self._lower(polynomial, facts, depth)
+        return self._seen[key]
+
+    def _lower(self, polynomial: Polynomial, facts: Facts, depth: int) -> Coefficient | None:
+        self.spent += 1
+        best = _interval_lower(polynomial)
+        operations = [atom for atom in polynomial.atoms if isinstance(atom, Operation)]
+        if depth == 0:
+            self.cut_off = self.cut_off or bool(operations or facts)
+            return best
+        for atom in operations:
+            if self.spent >= _BUDGET:
+                return best
+            best = _greater(best, self._without(polynomial, atom, facts, depth - 1))
+        for position, fact in enumerate(facts):
+            others = facts[:position] + facts[position + 1 :]
+            for weight in _weights(polynomial, fact):
+                if self.spent >= _BUDGET:
+                    return best
+                # polynomial = (polynomial - weight * fact) + something not negative
+                rest = polynomial - fact.scale(weight)
+                best = _greater(best, self.lower(rest, others, depth - 1))
+        return best
+
+    def _not_negative(self, polynomial: Polynomial, facts: Facts, depth: int) -> bool:
+        low = self.lower(polynomial, facts, depth)
+        return low is not None and low >= 0
+
+    def _without(
+        self, polynomial: Polynomial, atom: Operation, facts: Facts, depth: int
+    ) -> Coefficient | None:
+        """A lower bound of `polynomial` found by replacing `atom` by its definition."""
+        split = polynomial.split_by(atom)
+        if split is None:
+            return None
+        factor, rest = split
+        if atom.kind == "mod":
+            dividend, divisor = atom.operands
+            quotient = Polynomial.of(Operation("floordiv", atom.operands))
+            return self.lower(factor * (dividend - divisor * quotient) + rest, facts, depth)
+        grows = self._not_negative(factor, facts, depth)
+        if not grows and not self._not_negative(factor.scale(-1), facts, depth):
+            return None
+        if atom.kind == "floordiv":
+            return self._without_floordiv(factor, atom, rest, grows, facts, depth)
+        found = [self.lower(factor * operand + rest, facts, depth) for operand in atom.operands]
+        if grows == (atom.kind == "min"):
+            # It equals one of its operands, and which is unknown.
+            return _least(found)
+        best: Coefficient | None = None
+        for candidate in found:
+            best = _greater(best, candidate)
+        return best
+
+    def _without_floordiv(
+        self,
+        factor: Polynomial,
+        atom: Operation,
+        rest: Polynomial,
+        grows: bool,
+        facts: Facts,
+        depth: int,
+    ) -> Coefficient | None:
         dividend, divisor = atom.operands
-        quotient = Polynomial.of(Operation("floordiv", atom.operands))
-        return _lower(factor * (dividend - divisor * quotient) + rest, facts, depth)
-    grows = is_at_least_zero(factor, facts, depth)
-    if not grows and not is_at_least_zero(factor.scale(-1), facts, depth):
-        return None
-    if atom.kind == "floordiv":
-        return _lower_without_floordiv(factor, atom, rest, grows, facts, depth)
-    candidates = [_lower(factor * operand + rest, facts, depth) for operand in atom.operands]
-    if grows == (atom.kind == "min"):
-        # It equals one of its operands, and which is unknown.
-        return _least(candidates)
-    best: Coefficient | None = None
-    for candidate in candidates:
-        best = _greater(best, candidate)
-    return best
-
-
-def is_at_least_zero(polynomial: Polynomial, facts: Facts, depth: int) -> bool:
-    low = _lower(polynomial, facts, depth)
-    return low is not None and low >= 0
-
-
-def _lower_without_floordiv(
-    factor: Polynomial,
-    atom: Operation,
-    rest: Polynomial,
-    grows: bool,
-    facts: Facts,
-    depth: int,
-) -> Coefficient | None:
-    dividend, divisor = atom.operands
-    low = _lower(divisor, (), depth)
-    if low is None or low < 1:
-        return None
-    multiplier = factor.divide(divisor)  # factor * floor = multiplier * (divisor * floor)
-    if multiplier is None:
-        return None
-    one = Polynomial.constant(1)
-    replacement = dividend - divisor + one if grows else dividend
-    return _lower(multiplier * replacement + rest, facts, depth)
+        low = self.lower(divisor, (), depth)
+        if low is None or low < 1:
+            return None
+        multiplier = factor.divide(divisor)  # factor * floor = multiplier * (divisor * floor)
+        if multiplier is None:
+            return None
+        replacement = dividend - divisor + Polynomial.constant(1) if grows else dividend
+        return self.lower(multiplier * replacement + rest, facts, depth)

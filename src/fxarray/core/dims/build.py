@@ -163,7 +163,19 @@ def _mod_by_number(dividend: Polynomial, divisor: int) -> Polynomial:
     return Polynomial.of(Operation("mod", (rest, Polynomial.constant(divisor))))
 
 
-# --- products with exact quotients ---------------------------------------------------------------
+# --- sums and products with exact quotients ------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def add(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The sum, with coefficients moved into quotients that are known to be exact."""
+    return resolve_exact_quotients(left + right)
+
+
+@lru_cache(maxsize=4096)
+def subtract(left: Polynomial, right: Polynomial) -> Polynomial:
+    """The difference, with coefficients moved into quotients that are known to be exact."""
+    return resolve_exact_quotients(left - right)
 
 
 @lru_cache(maxsize=4096)

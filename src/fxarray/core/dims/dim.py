@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn, TypeAlias
@@ -41,8 +42,9 @@ class Dim:
     __array_ufunc__ = None
 
     def __init__(self, polynomial: Polynomial) -> None:
+        variables = polynomial.variables
         named = dict[str, Variable]()
-        for variable in polynomial.variables:
+        for variable in variables if len(variables) > 1 else ():
             other = named.setdefault(variable.name, variable)
             if other != variable:
                 raise ArgumentError(
@@ -96,16 +98,16 @@ class Dim:
     # --- arithmetic --------------------------------------------------------------------------
 
     def __add__(self, other: Size) -> Size:
-        return _operate(lambda a, b: build.resolve_exact_quotients(a + b), self, other)
+        return _operate(build.add, self, other)
 
     def __radd__(self, other: int) -> Size:
-        return _operate(lambda a, b: build.resolve_exact_quotients(a + b), other, self)
+        return _operate(build.add, other, self)
 
     def __sub__(self, other: Size) -> Size:
-        return _operate(lambda a, b: build.resolve_exact_quotients(a - b), self, other)
+        return _operate(build.subtract, self, other)
 
     def __rsub__(self, other: int) -> Size:
-        return _operate(lambda a, b: build.resolve_exact_quotients(a - b), other, self)
+        return _operate(build.subtract, other, self)
 
     def __mul__(self, other: Size) -> Size:
         return _operate(build.multiply, self, other)
@@ -348,9 +350,14 @@ class _NotASize(Exception):
     """An operand is neither an int nor a Dim: another class's operator may know it."""
 
 
+_constant = functools.lru_cache(maxsize=1024)(Polynomial.constant)
+
+
 def _operand(size: Any) -> Polynomial:
     if isinstance(size, Dim):
-        return size.key
+        return size._polynomial
+    if type(size) is int:
+        return _constant(size)
     if isinstance(size, float | complex) or not hasattr(size, "__index__"):
         raise _NotASize
     if getattr(size, "shape", None) is not None and not isinstance(size, np.integer):
@@ -363,7 +370,7 @@ def _compare(left: Dim, relation: str, other: Any) -> bool:
         right = _operand(other)
     except _NotASize:
         return NotImplemented
-    answer = decide(left.key - right, relation)
+    answer = decide(build.subtract(left.key, right), relation)
     if answer is None:
         raise InconclusiveDimension(explain.undecided(left.key, relation, right))
     return answer

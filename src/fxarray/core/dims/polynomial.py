@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias, Union
 
-Coefficient: TypeAlias = "int | Fraction"
+Coefficient: TypeAlias = int | Fraction
 
 
 @dataclass(frozen=True)

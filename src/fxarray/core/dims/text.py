@@ -27,8 +27,8 @@ _RELATIONS: dict[type[ast.cmpop], str] = {
     ast.Gt: ">",
 }
 _BINARY: dict[type[ast.operator], Callable[[Polynomial, Polynomial], Polynomial]] = {
-    ast.Add: lambda a, b: build.resolve_exact_quotients(a + b),
-    ast.Sub: lambda a, b: build.resolve_exact_quotients(a - b),
+    ast.Add: build.add,
+    ast.Sub: build.subtract,
     ast.Mult: build.multiply,
     ast.FloorDiv: build.floordiv,
     ast.Mod: build.mod,
