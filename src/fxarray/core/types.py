@@ -124,7 +124,8 @@ class ArrayType:
 
     def replace(self, **changes: Any) -> ArrayType:
         """This type with some fields changed; a new shape drops the placement unless given."""
-        if "shape" in changes and "spec" not in changes and changes["shape"] != self.shape:
+        reshaped = "shape" in changes and "spec" not in changes and self.spec is not None
+        if reshaped and shape_key(changes["shape"]) != shape_key(self.shape):
             changes["spec"] = None
         names = ("shape", "dtype", "weak", "spec", "unreduced", "varying")
         return ArrayType(**{name: changes.get(name, getattr(self, name)) for name in names})
