@@ -2,8 +2,10 @@
 
 from fxarray.primitives import (
     bits,
+    collective,
     contract,
     create,
+    cumulative,
     dynamic_slicing,
     elementwise,
     fused,
@@ -12,6 +14,7 @@ from fxarray.primitives import (
     log_space,
     movement,
     reduce,
+    reductions,
     scatter,
     slicing,
 )
@@ -19,8 +22,10 @@ from fxarray.primitives.control import program_call
 
 __all__ = [
     "bits",
+    "collective",
     "contract",
     "create",
+    "cumulative",
     "dynamic_slicing",
     "elementwise",
     "fused",
@@ -30,6 +35,7 @@ __all__ = [
     "movement",
     "program_call",
     "reduce",
+    "reductions",
     "scatter",
     "slicing",
 ]
