@@ -33,6 +33,13 @@ from fxarray.numpy.creation import (
     arange, empty, empty_like, eye, full, full_like, geomspace, identity, linspace, logspace, ones,
     ones_like, tri, tril, triu, vander, zeros, zeros_like,
 )
+from fxarray.numpy.cumulative import (
+    cumprod, cumsum, cumulative_prod, cumulative_sum, diff, ediff1d, gradient, nancumprod,
+    nancumsum, trapezoid,
+)
+from fxarray.numpy.einsum import (
+    einsum, einsum_path, parse,
+)
 from fxarray.numpy.elementary import (
     acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh,
     atan, atan2, atanh, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2, expm1, hypot, imag,
@@ -46,6 +53,13 @@ from fxarray.numpy.joining import (
 from fxarray.numpy.linear_algebra import (
     cross, diagonal, dot, inner, kron, matmul, matrix_transpose, matvec, outer, tensordot, trace,
     vdot, vecdot, vecmat,
+)
+from fxarray.numpy.nan_reductions import (
+    nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
+)
+from fxarray.numpy.reductions import (
+    all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
+    sum, var,
 )
 from fxarray.numpy.scalar_types import (
     bfloat16, bool_, cdouble, character, complex128, complex64, complex_, complexfloating, csingle,
@@ -72,36 +86,39 @@ newaxis = None
 dtype = _np.dtype
 
 __all__ = [
-    "abs", "absolute", "acos", "acosh", "add", "allclose", "angle", "append", "arange", "arccos",
-    "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "around", "array",
-    "array_equal", "array_equiv", "array_split", "asarray", "asin", "asinh", "astype", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "bfloat16", "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or",
-    "bitwise_right_shift", "bitwise_xor", "block", "bool", "bool_", "broadcast_arrays",
-    "broadcast_shapes", "broadcast_to", "cbrt", "cdouble", "ceil", "character", "clip",
-    "column_stack", "complex128", "complex64", "complex_", "complexfloating", "concat",
-    "concatenate", "conj", "conjugate", "cos", "cosh", "cross", "csingle", "deg2rad", "degrees",
-    "diagonal", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "empty",
-    "empty_like", "equal", "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "eye", "fabs",
-    "fix", "flexible", "flip", "fliplr", "flipud", "float16", "float32", "float4_e2m1fn", "float64",
-    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
-    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "full",
-    "full_like", "generic", "geomspace", "greater", "greater_equal", "hsplit", "hstack", "hypot",
-    "identity", "imag", "inexact", "inf", "inner", "int16", "int2", "int32", "int4", "int64",
-    "int8", "int_", "integer", "invert", "isclose", "iscomplex", "iscomplexobj", "isfinite",
-    "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "kron", "left_shift", "less",
-    "less_equal", "linspace", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "matmul",
-    "matrix_transpose", "matvec", "maximum", "minimum", "mod", "moveaxis", "multiply", "nan",
-    "ndarray", "ndim", "negative", "newaxis", "not_equal", "number", "object_", "ones", "ones_like",
-    "outer", "permute_dims", "pi", "positive", "pow", "power", "rad2deg", "radians", "ravel",
-    "real", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "roll",
+    "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any",
+    "append", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "argmax", "argmin", "around", "array", "array_equal", "array_equiv", "array_split", "asarray",
+    "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
+    "average", "bfloat16", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "block", "bool", "bool_",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "cdouble", "ceil", "character",
+    "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating", "concat",
+    "concatenate", "conj", "conjugate", "cos", "cosh", "count_nonzero", "cross", "csingle",
+    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "diagonal",
+    "diff", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "ediff1d",
+    "einsum", "einsum_path", "empty", "empty_like", "equal", "euler_gamma", "exp", "exp2",
+    "expand_dims", "expm1", "eye", "fabs", "fix", "flexible", "flip", "fliplr", "flipud", "float16",
+    "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4",
+    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "float_power", "floating", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "full", "full_like", "generic", "geomspace", "gradient",
+    "greater", "greater_equal", "hsplit", "hstack", "hypot", "identity", "imag", "inexact", "inf",
+    "inner", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "invert",
+    "isclose", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
+    "isreal", "isrealobj", "kron", "left_shift", "less", "less_equal", "linspace", "log", "log10",
+    "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
+    "logical_xor", "logspace", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
+    "min", "minimum", "mod", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ndarray",
+    "ndim", "negative", "newaxis", "not_equal", "number", "object_", "ones", "ones_like", "outer",
+    "parse", "permute_dims", "pi", "positive", "pow", "power", "prod", "ptp", "rad2deg", "radians",
+    "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "roll",
     "rollaxis", "rot90", "round", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
-    "single", "sinh", "size", "split", "sqrt", "square", "squeeze", "stack", "subtract", "swapaxes",
-    "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose", "tri",
-    "tril", "triu", "true_divide", "trunc", "uint", "uint16", "uint2", "uint32", "uint4", "uint64",
-    "uint8", "unsignedinteger", "unstack", "vander", "vdot", "vecdot", "vecmat", "vsplit", "vstack",
-    "zeros", "zeros_like",
+    "single", "sinh", "size", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
+    "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace",
+    "transpose", "trapezoid", "tri", "tril", "triu", "true_divide", "trunc", "uint", "uint16",
+    "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "vander", "var",
+    "vdot", "vecdot", "vecmat", "vsplit", "vstack", "zeros", "zeros_like",
 ]
 # fmt: on
