@@ -18,11 +18,11 @@ from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError
 from fxarray.core.types import Shape
-from fxarray.numpy.conversion import place
-from fxarray.numpy.promotion import as_operand, canonical_shape
+from fxarray.numpy.conversion import cast_to, place
+from fxarray.numpy.promotion import canonical_shape
 from fxarray.primitives.bits import RandomBits, RandomSplit
 from fxarray.random.keys import single_key
-from fxarray.random.uniform import float_dtype, ranged, result_shape, spread, unit
+from fxarray.random.uniform import float_dtype, parameter, ranged, result_shape, spread, unit
 
 GUMBEL_MODES = ("low", "high", "highest")
 
@@ -112,7 +112,7 @@ def truncated_normal(
     function = "truncated_normal"
     single, _ = single_key(function, key)
     found = float_dtype(function, dtype)
-    ends = [as_operand(function, end, i).astype(found) for i, end in ((1, lower), (2, upper))]
+    ends = [parameter(function, end, found, i) for i, end in ((1, lower), (2, upper))]
     sizes = result_shape(function, shape, *ends)
     low, high = (spread(function, end, sizes) for end in ends)
     root = fnp.asarray(2**0.5, found)
@@ -201,14 +201,14 @@ def gumbel_values(key: Array, shape: Shape, dtype: DType, mode: str | None) -> A
 
 
 def _gumbel_of_64_bits(key: Array, shape: Shape) -> Array:
-    words = RandomBits((2, *shape), 32)(key).astype(dtypes.uint64)
+    words = cast_to(RandomBits((2, *shape), 32)(key), dtypes.uint64)
     fixed = (words[0] << 32) | words[1]
     # Numbers of the upper half are held as their distance from 1, which is small and so precise.
     lower_half = fixed < 2**63
     distance = fnp.where(lower_half, fixed, -fixed)
     # Keep 24 significant bits, so that the conversion is exact; zero becomes half a unit.
     beyond = fnp.asarray(2**40 - 1, dtypes.uint64) >> lax.clz(distance)
-    value = (distance & ~beyond).astype(dtypes.float32) * 2.0**-64
+    value = cast_to(distance & ~beyond, dtypes.float32) * 2.0**-64
     x = fnp.where(distance == 0, 2.0**-65, value)
     return -fnp.log(-fnp.where(lower_half, fnp.log1p(-x), fnp.log(x)))
 

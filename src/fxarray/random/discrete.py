@@ -12,7 +12,7 @@ from fxarray.core import dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import Shape
-from fxarray.numpy.conversion import place
+from fxarray.numpy.conversion import cast_to, place
 from fxarray.numpy.promotion import (
     as_operand,
     canonical_axis,
@@ -102,7 +102,7 @@ def _top_categories(
         )
     scores = gumbel_values(key, logits.type.shape, logits.type.dtype, mode) + logits
     _, indices = lax.top_k(fnp.moveaxis(scores, axis, -1), count)
-    return fnp.moveaxis(indices, -1, 0).reshape(shape)
+    return fnp.reshape(fnp.moveaxis(indices, -1, 0), shape)
 
 
 # --- permutations ---------------------------------------------------------------------------------
@@ -156,13 +156,13 @@ def _order(key: Array, shape: Shape, axis: int) -> Array:
         raise ShapeError(f"permutation: {shape[axis]} positions are more than int32 can number")
     rounds = math.ceil(3 * math.log(max(1, math.prod(shape))) / math.log(2**32 - 1))
     positions = lax.broadcasted_iota(dtypes.uint64, shape, axis)
-    order = positions.astype(dtypes.int32)
+    order = cast_to(positions, dtypes.int32)
     for number in range(rounds):
         keys = RandomSplit((2,))(key)
         key = keys[0]
-        tags = RandomBits(shape, 32)(keys[1]).astype(dtypes.uint64)
+        tags = cast_to(RandomBits(shape, 32)(keys[1]), dtypes.uint64)
         tagged = lax.sort((tags << 32) | positions, dimension=axis, is_stable=False)
-        moved = tagged.astype(dtypes.uint32).astype(dtypes.int32)
+        moved = cast_to(cast_to(tagged, dtypes.uint32), dtypes.int32)
         order = fnp.take_along_axis(order, moved, axis=axis) if number else moved
     return order
 
@@ -224,7 +224,7 @@ def choice(
     if p is None and replace:
         indices = randint(single, sizes, 0, size)
     elif p is None:
-        indices = permutation(single, size)[:draws].reshape(sizes)
+        indices = fnp.reshape(permutation(single, size)[:draws], sizes)
     else:
         indices = _by_probability(single, p, size, sizes, replace, mode)
     return indices if bare else fnp.take(array, indices, axis=position, mode="clip")
@@ -242,7 +242,7 @@ def _by_probability(
     if replace:
         sums = fnp.cumsum(chances)
         drawn = sums[-1] * (1 - unit("choice", key, shape, dtype))
-        return fnp.searchsorted(sums, drawn).astype(dtypes.int32)
+        return cast_to(fnp.searchsorted(sums, drawn), dtypes.int32)
     scores = gumbel_values(key, (size,), dtype, mode) + fnp.log(chances)
     _, indices = lax.top_k(scores, math.prod(shape))
-    return indices.astype(dtypes.int32).reshape(shape)
+    return fnp.reshape(cast_to(indices, dtypes.int32), shape)

@@ -18,6 +18,7 @@ from fxarray import numpy as fnp
 from fxarray.core import dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
+from fxarray.numpy.conversion import cast_to
 from fxarray.numpy.promotion import as_operand, canonical_shape
 from fxarray.primitives import bits as primitives
 
@@ -94,10 +95,10 @@ def _seeded(function: str, seed: Any) -> Array:
         )
     if not dtypes.is_integer(number.type.dtype):
         raise DTypeError(f"{function} takes an integer seed, got {number.type}")
-    low = number.astype(np.uint32)
+    low = cast_to(number, dtypes.uint32)
     wide = dtypes.bit_width(number.type.dtype) == 64
-    high = (number.astype(np.uint64) >> 32).astype(np.uint32) if wide else fnp.zeros_like(low)
-    return primitives.WrapKeyData()(fnp.stack([high, low]))
+    upper = cast_to(number, dtypes.uint64) >> 32 if wide else low * 0
+    return primitives.WrapKeyData()(fnp.stack([cast_to(upper, dtypes.uint32), low]))
 
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
@@ -189,7 +190,7 @@ def fold_in(key: Any, data: Any) -> Array:
             raise ShapeError(f"fold_in takes one number, got {number.type}; use vmap for several")
         if not dtypes.is_integer(number.type.dtype) and not dtypes.is_bool(number.type.dtype):
             raise DTypeError(f"fold_in takes an integer, got {number.type}")
-        number = number.astype(np.uint32)
+        number = cast_to(number, dtypes.uint32)
     return _as_given(primitives.FoldIn()(single, number), raw)
 
 

@@ -16,8 +16,9 @@ from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import Shape
-from fxarray.numpy.conversion import place
+from fxarray.numpy.conversion import cast_to, place
 from fxarray.numpy.promotion import (
+    Scalar,
     as_operand,
     broadcast_array,
     canonical_shape,
@@ -45,6 +46,17 @@ def float_dtype(function: str, dtype: Any) -> DType:
     if not dtypes.is_float(found):
         raise DTypeError(f"{function}: dtype must be a float dtype, got {found}")
     return found
+
+
+def parameter(function: str, value: Any, dtype: DType, position: int) -> Array:
+    """A parameter of a distribution as an array of `dtype`; numbers keep all their digits.
+
+    Raises:
+      ArgumentError: it is neither an array nor a number.
+    """
+    if isinstance(value, Scalar):
+        return scalar(dtypes.scalar_array(value, dtype), dtype)
+    return cast_to(as_operand(function, value, position), dtype)
 
 
 def spread(function: str, x: Array, shape: Shape) -> Array:
@@ -108,7 +120,7 @@ def unit(function: str, key: Array, shape: Shape, dtype: DType) -> Array:
     if width < 8 or not digits:
         raise DTypeError(f"{function} cannot draw {dtype}; draw float32 and convert with .astype()")
     width = 8 if digits < 8 else width
-    return (RandomBits(shape, width)(key) >> (width - digits)).astype(dtype) * 2.0**-digits
+    return cast_to(RandomBits(shape, width)(key) >> (width - digits), dtype) * 2.0**-digits
 
 
 def ranged(
@@ -118,8 +130,8 @@ def ranged(
     values = unit(function, key, shape, dtype)
     if _is_number(minval, 0) and _is_number(maxval, 1):
         return values
-    low = spread(function, as_operand(function, minval, 3).astype(dtype), shape)
-    high = spread(function, as_operand(function, maxval, 4).astype(dtype), shape)
+    low = spread(function, parameter(function, minval, dtype, 3), shape)
+    high = spread(function, parameter(function, maxval, dtype, 4), shape)
     span = high - low
     # XLA contracts the product and the sum to one rounding, but not in the narrowest formats.
     fused = dtype in _FUSED
@@ -234,7 +246,7 @@ def _static_randint(key: Array, shape: Shape, low: int, high: int, dtype: DType)
         weight = _weight(span, width)
         if weight:
             offset = (draw(_half_key(key, 0)) % span * weight + offset) % span
-    return (offset.astype(sampled) + low).astype(dtype)
+    return cast_to(cast_to(offset, sampled) + low, dtype)
 
 
 def _half_key(key: Array, number: int) -> Array:
@@ -256,14 +268,14 @@ def _bound(value: Any, position: int, dtype: DType) -> Array:
     """A bound of randint as an array: integers, clipped to the range of a narrow dtype."""
     if isinstance(value, _INTEGERS):
         # Plain integers count as 64-bit ones, so that 2**32 can end a range of uint32.
-        wide = np.int64 if -(2**63) <= int(value) < 2**63 else np.uint64
-        value = np.array(value, wide)
+        value = np.array(value, np.int64 if int(value) < 2**63 else np.uint64)
     bound = as_operand("randint", value, position)
     if not dtypes.is_integer(bound.type.dtype):
-        bound = bound.astype(dtypes.int32)
+        bound = cast_to(bound, dtypes.int32)
     if dtypes.bit_width(dtype) < 32:
         info = ml_dtypes.iinfo(dtype)
-        bound = bound.astype(dtypes.int64).clip(int(info.min), int(info.max) + (position == 3))
+        wide = cast_to(bound, dtypes.int64)
+        bound = fnp.clip(wide, int(info.min), int(info.max) + (position == 3))
     return bound
 
 
@@ -272,7 +284,7 @@ def _convert_clipped(x: Array, dtype: DType) -> Array:
     source, target = ml_dtypes.iinfo(x.type.dtype), ml_dtypes.iinfo(dtype)
     low = max(int(source.min), int(target.min))
     high = min(int(source.max), int(target.max))
-    return x.clip(low, high).astype(dtype)
+    return cast_to(fnp.clip(x, low, high), dtype)
 
 
 def _traced_randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: DType) -> Array:
@@ -284,7 +296,7 @@ def _traced_randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: D
     low = spread("randint", _convert_clipped(lower, sampled), shape)
     high = spread("randint", _convert_clipped(upper, sampled), shape)
     wanted = high > low
-    span = (high - low).astype(unsigned) + spread("randint", beyond, shape).astype(unsigned)
+    span = cast_to(high - low, unsigned) + cast_to(spread("randint", beyond, shape), unsigned)
     span = fnp.where(wanted, span, 1)
     # A span of 2**width has wrapped to zero: the range has every value of the dtype.
     whole = span == 0
@@ -295,7 +307,7 @@ def _traced_randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: D
     weight = root * root % divisor
     remainder = (higher % divisor * weight + offset % divisor) % divisor
     offset = fnp.where(whole, offset, remainder)
-    return (offset.astype(sampled) + low).astype(dtype)
+    return cast_to(cast_to(offset, sampled) + low, dtype)
 
 
 # --- coins ----------------------------------------------------------------------------------------
@@ -354,5 +366,5 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     """
     found = dtypes.int32 if dtype is None else dtypes.canonical(dtype)
     heads = bernoulli(key, 0.5, canonical_shape("rademacher", shape))
-    signs = (2 * heads.astype(dtypes.int32) - 1).astype(found)
+    signs = cast_to(2 * cast_to(heads, dtypes.int32) - 1, found)
     return place("rademacher", signs, None, out_sharding)
