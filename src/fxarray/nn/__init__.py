@@ -1,5 +1,36 @@
 """Neural networks: models as trees, and the functions that they are made of."""
 
+from fxarray.nn.functions import celu as celu
+from fxarray.nn.functions import elu as elu
+from fxarray.nn.functions import gelu as gelu
+from fxarray.nn.functions import glu as glu
+from fxarray.nn.functions import hard_sigmoid as hard_sigmoid
+from fxarray.nn.functions import hard_silu as hard_silu
+from fxarray.nn.functions import hard_swish as hard_swish
+from fxarray.nn.functions import hard_tanh as hard_tanh
+from fxarray.nn.functions import identity as identity
+from fxarray.nn.functions import leaky_relu as leaky_relu
+from fxarray.nn.functions import log1mexp as log1mexp
+from fxarray.nn.functions import log_sigmoid as log_sigmoid
+from fxarray.nn.functions import log_softmax as log_softmax
+from fxarray.nn.functions import logmeanexp as logmeanexp
+from fxarray.nn.functions import logsumexp as logsumexp
+from fxarray.nn.functions import mish as mish
+from fxarray.nn.functions import one_hot as one_hot
+from fxarray.nn.functions import relu as relu
+from fxarray.nn.functions import relu6 as relu6
+from fxarray.nn.functions import selu as selu
+from fxarray.nn.functions import sigmoid as sigmoid
+from fxarray.nn.functions import silu as silu
+from fxarray.nn.functions import soft_sign as soft_sign
+from fxarray.nn.functions import softmax as softmax
+from fxarray.nn.functions import softplus as softplus
+from fxarray.nn.functions import sparse_plus as sparse_plus
+from fxarray.nn.functions import sparse_sigmoid as sparse_sigmoid
+from fxarray.nn.functions import squareplus as squareplus
+from fxarray.nn.functions import standardize as standardize
+from fxarray.nn.functions import swish as swish
+from fxarray.nn.functions import tanh as tanh
 from fxarray.nn.module import Module as Module
 from fxarray.nn.module import field as field
 from fxarray.nn.module import static_field as static_field

@@ -8,13 +8,13 @@ from fxarray.core.errors import ShapeError
 from fxarray.core.hooks import operators
 from fxarray.numpy import (
     arithmetic,
-    comparison,
-    conversion,
+    cumulative,
     elementary,
+    joining,
     linear_algebra,
+    reductions,
     shapes,
     taking,
-    joining,
 )
 from fxarray.numpy.promotion import DTypeLike
 from fxarray.primitives import convert
@@ -56,6 +56,15 @@ def _copy(x: Array) -> Array:
 
 operators.fill(
     methods={
+        **{
+            name: getattr(reductions, name)
+            for name in (
+                *("all", "any", "sum", "prod", "max", "min", "ptp", "mean", "var", "std"),
+                *("argmax", "argmin"),
+            )
+        },
+        "cumsum": cumulative.cumsum,
+        "cumprod": cumulative.cumprod,
         "reshape": shapes.reshape,
         "ravel": shapes.ravel,
         "squeeze": shapes.squeeze,

@@ -145,18 +145,6 @@ def prod(
 # --- extrema ----------------------------------------------------------------------------------------
 
 
-def _least(dtype: DType) -> Any:
-    if dtypes.is_bool(dtype):
-        return False
-    return -np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).min)
-
-
-def _greatest(dtype: DType) -> Any:
-    if dtypes.is_bool(dtype):
-        return True
-    return np.inf if dtypes.is_inexact(dtype) else int(dtypes.iinfo(dtype).max)
-
-
 def _extremum(
     function: str,
     reduce: Callable[..., Any],
@@ -223,7 +211,7 @@ def max(
     """
     reject_out("max", out)
     return _extremum(
-        "max", reductions.reduce_max, maximum, _least, a, axis, keepdims, initial, where
+        "max", reductions.reduce_max, maximum, reductions.least, a, axis, keepdims, initial, where
     )
 
 
@@ -238,7 +226,7 @@ def min(
     """The smallest element along axes; arguments as for `max`."""
     reject_out("min", out)
     return _extremum(
-        "min", reductions.reduce_min, minimum, _greatest, a, axis, keepdims, initial, where
+        "min", reductions.reduce_min, minimum, reductions.greatest, a, axis, keepdims, initial, where
     )
 
 
