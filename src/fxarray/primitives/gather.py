@@ -104,7 +104,8 @@ class Gather(Primitive, name="gather"):
                 inside = inside & (column >= 0) & (column < x.shape[d])
         if len(taken) == 1:
             (d,), (column,) = taken, columns
-            values = np.take(x, column, axis=d, mode="clip") if x.size else x.take(column, axis=d)
+            mode = "clip" if x.size else "raise"
+            values = np.asarray(np.take(x, column, axis=d, mode=mode))
             if not np.all(inside):
                 values[(slice(None),) * d + (~inside,)] = self._cast_fill(x)
             windowed = (*range(d), *range(d + batch_rank, values.ndim))
