@@ -11,6 +11,8 @@ from math import e, inf, nan, pi
 
 import numpy as _np
 
+from fxarray.numpy import at as _at  # fills `x.at`
+from fxarray.numpy import indexing as _indexing  # fills `x[i]`
 from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
 from fxarray.numpy.arithmetic import (
