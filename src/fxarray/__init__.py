@@ -8,7 +8,9 @@ from fxarray.core.array import Array as Array
 from fxarray.devices.reference import eager as _eager
 
 # The packages of the public interface.
+from fxarray import lax as lax
 from fxarray import numpy as numpy
+from fxarray import tree as tree
 
 # Transforms.
 from fxarray.transforms.forward import jvp as jvp
@@ -22,6 +24,7 @@ from fxarray.transforms.jacobian import hessian as hessian
 from fxarray.transforms.jacobian import jacfwd as jacfwd
 from fxarray.transforms.jacobian import jacobian as jacobian
 from fxarray.transforms.jacobian import jacrev as jacrev
+from fxarray.transforms.jit import jit as jit
 from fxarray.transforms.names import disable_jit as disable_jit
 from fxarray.transforms.names import ensure_compile_time_eval as ensure_compile_time_eval
 from fxarray.transforms.names import named_call as named_call

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fxarray.core.errors import ArgumentError
+from fxarray.core.errors import UnboundAxisError
 
 if TYPE_CHECKING:
     from fxarray.core.tracer import Trace
@@ -101,7 +101,7 @@ def find_axis(name: Hashable) -> Axis:
         if axis.name == name:
             return axis
     known = ", ".join(repr(axis.name) for axis in context.axes) or "none"
-    raise ArgumentError(
+    raise UnboundAxisError(
         f"unbound axis name {name!r}: axes known here are: {known}. Collectives need an enclosing "
         f"vmap(..., axis_name={name!r}) or shard_map over that axis."
     )

@@ -55,6 +55,14 @@ class ArgumentError(FxArrayError, ValueError, TypeError):
     """An argument has a value or type that the function cannot take."""
 
 
+class UnboundAxisError(ArgumentError, NameError):
+    """A collective names an axis that no enclosing ``vmap`` or ``shard_map`` has.
+
+    ``lax.psum(x, "i")`` outside ``vmap(..., axis_name="i")`` raises this. Give the ``vmap`` that
+    name, or correct the name.
+    """
+
+
 class TreeStructureError(FxArrayError, StructureMismatch):
     """Two pytrees that must have the same structure differ; the message names the first leaf.
 

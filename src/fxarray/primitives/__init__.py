@@ -18,7 +18,7 @@ from fxarray.primitives import (
     scatter,
     slicing,
 )
-from fxarray.primitives.control import program_call
+from fxarray.primitives.control import program_call, remat
 
 __all__ = [
     "bits",
@@ -35,6 +35,7 @@ __all__ = [
     "movement",
     "program_call",
     "reduce",
+    "remat",
     "reductions",
     "scatter",
     "slicing",
