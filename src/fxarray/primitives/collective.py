@@ -9,7 +9,7 @@ cotangent, and the sum is its own transpose.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,16 +17,17 @@ import numpy as np
 from fxarray.core import dims, dtypes
 from fxarray.core.effects import Effect, NamedAxis
 from fxarray.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Zero
 from fxarray.core.types import ArrayType, Shape
 from fxarray.primitives.arithmetic import div, mul
-from fxarray.primitives.comparison import eq, select
+from fxarray.primitives.comparison import eq
 from fxarray.primitives.convert import convert
 from fxarray.primitives.create import Iota, zeros
-from fxarray.primitives.movement import broadcast_axis, broadcast_in_dim, move_axis, reshape
+from fxarray.primitives.joining import concatenate
+from fxarray.primitives.movement import broadcast_axis, move_axis, reshape
 from fxarray.primitives.reduce import reduce_sum
 from fxarray.primitives.reductions import reduce_max, reduce_min
+from fxarray.primitives.slicing import slice_in_axis
 from fxarray.primitives.support import NUMBER, describe_groups, group_of
 
 _ELSEWHERE = "it depends on the operands at other places of the axis; vmap replaces it"
@@ -71,6 +72,9 @@ class Collective(Primitive):
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
         (x,), (axis,) = operands, axes
         if axis_name is not None and axis_name == self.axis_name:
+            shape = x.type.shape
+            place = shape if axis is None else _with(shape, axis)
+            self.types(x.type.replace(shape=place))  # nobody else has checked the operand yet
             output, out_axis = self.over(x, axis)
             return (output,), (out_axis,)
         if axis is None:
@@ -309,6 +313,17 @@ class AllToAll(Collective, name="all_to_all"):
         return op.bind(*cotangents)
 
 
+def _runs(sources: Sequence[int | None]) -> Iterator[tuple[int | None, int]]:
+    """Cut a list into runs of consecutive numbers, or of Nones: their first item and length."""
+    start = 0
+    for place in range(1, len(sources) + 1):
+        first = sources[start]
+        expected = None if first is None else first + place - start
+        if place == len(sources) or sources[place] != expected:
+            yield first, place - start
+            start = place
+
+
 class PPermute(Collective, name="ppermute"):
     """Send the operand from place to place; who receives nothing gets zeros.
 
@@ -332,16 +347,17 @@ class PPermute(Collective, name="ppermute"):
 
     def over(self, x: Any, axis: int | None) -> tuple[Any, int | None]:
         stacked = self.along_first(x, axis)
-        source = np.zeros(self.axis_size, np.int32)
-        received = np.zeros(self.axis_size, bool)
-        for origin, destination in self.pairs:
-            source[destination], received[destination] = origin, True
-        moved = operators.getitem(stacked, source)
-        if not received.all():
-            mask = operators.asarray(received)
-            mask = broadcast_in_dim(mask, moved.type.shape, (0,))
-            moved = select(mask, moved, zeros(moved.type))
-        return moved, 0
+        sources: list[int | None] = [None] * self.axis_size
+        for source, destination in self.pairs:
+            sources[destination] = source
+        parts: list[Any] = []
+        for start, count in _runs(sources):
+            if start is None:
+                shape = (count, *stacked.type.shape[1:])
+                parts.append(zeros(stacked.type.replace(shape=shape)))
+            else:
+                parts.append(slice_in_axis(stacked, start, start + count, 0))
+        return concatenate(parts, 0), 0
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         back = tuple([(destination, source) for source, destination in self.pairs])
