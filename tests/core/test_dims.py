@@ -207,6 +207,7 @@ def test_sizes_print_as_they_would_be_written(size, text):
         ((batch * seq + seq) // seq, batch + 1),
         ((4 * batch + 3) // 4, batch),
         ((batch // 2) // 3, batch // 6),
+        (((batch + 1) // 2 + 1) // 3, (batch + 3) // 6),
         ((6 * batch + 4) // 4, (3 * batch + 2) // 2),
         (-(-batch // 8), (batch + 7) // 8),
         ((batch * 6) % 4, 2 * (batch % 2)),
@@ -308,6 +309,8 @@ def test_division_by_constant_zero_is_an_error():
         lambda: (batch + 7) // 8 * 8 < batch + 8,
         lambda: (batch + seq - 1) // seq * seq >= batch,
         lambda: batch % seq < seq + 1,
+        lambda: (heads - 20) // batch < 0,
+        lambda: (heads - 20) // batch >= -18,
         lambda: dim_min(batch, seq) <= seq,
         lambda: dim_max(batch, seq) >= batch,
         lambda: dim_max(batch, seq) + dim_min(batch, seq) >= 2,
@@ -369,6 +372,8 @@ def test_same_never_raises():
         (["batch >= 8"], lambda: batch > 7),
         (["batch == 4"], lambda: batch * 2 == 8),
         (["batch <= seq"], lambda: seq - batch >= 0),
+        (["2*batch >= 5"], lambda: batch >= 3),
+        (["2*batch <= 5"], lambda: batch <= 2),
         (["batch < seq", "batch >= 1"], lambda: seq >= 2),
         (["batch <= seq", "seq <= 100"], lambda: batch <= 100),
         (["batch == seq"], lambda: batch + 1 == seq + 1),
@@ -388,6 +393,15 @@ def test_assumptions_decide_comparisons(texts, comparison):
         assert comparison() is True
     with pytest.raises(InconclusiveDimension):
         comparison()
+
+
+def test_assumptions_do_not_decide_what_they_do_not_imply():
+    with assuming("batch <= seq"):
+        for comparison in (lambda: batch - seq + 5 > 0, lambda: batch < seq, lambda: batch >= 2):
+            with pytest.raises(InconclusiveDimension):
+                comparison()
+    with assuming("batch % 2 == 0"), pytest.raises(InconclusiveDimension):
+        _ = batch % 4 == 0
 
 
 def test_assumptions_nest_and_identify_the_scope():
