@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fxarray.lax.associative_scan import associative_scan as associative_scan
 from fxarray.lax.collective import (
     all_gather,
     all_to_all,
@@ -19,6 +20,8 @@ from fxarray.lax.collective import (
     pswapaxes,
     pvary,
 )
+from fxarray.lax.conditionals import cond as cond
+from fxarray.lax.conditionals import switch as switch
 from fxarray.lax.conversion import (
     bitcast_convert_type,
     complex,
@@ -75,6 +78,8 @@ from fxarray.lax.functions import (
     tan,
     tanh,
 )
+from fxarray.lax.implicit import custom_linear_solve as custom_linear_solve
+from fxarray.lax.implicit import custom_root as custom_root
 from fxarray.lax.logic import (
     bitwise_and,
     bitwise_not,
@@ -96,6 +101,10 @@ from fxarray.lax.logic import (
     shift_right_arithmetic,
     shift_right_logical,
 )
+from fxarray.lax.loops import fori_loop as fori_loop
+from fxarray.lax.loops import map as map
+from fxarray.lax.loops import scan as scan
+from fxarray.lax.loops import while_loop as while_loop
 from fxarray.lax.special import (
     bessel_i0e,
     bessel_i1e,
@@ -123,6 +132,7 @@ __all__ = [
     "all_to_all",
     "asin",
     "asinh",
+    "associative_scan",
     "atan",
     "atan2",
     "atanh",
@@ -141,10 +151,13 @@ __all__ = [
     "clamp",
     "clz",
     "complex",
+    "cond",
     "conj",
     "convert_element_type",
     "cos",
     "cosh",
+    "custom_linear_solve",
+    "custom_root",
     "digamma",
     "div",
     "eq",
@@ -155,6 +168,7 @@ __all__ = [
     "exp2",
     "expm1",
     "floor",
+    "fori_loop",
     "ge",
     "gt",
     "igamma",
@@ -169,6 +183,7 @@ __all__ = [
     "log1p",
     "logistic",
     "lt",
+    "map",
     "max",
     "min",
     "mul",
@@ -197,6 +212,7 @@ __all__ = [
     "rem",
     "round",
     "rsqrt",
+    "scan",
     "select",
     "select_n",
     "shift_left",
@@ -209,7 +225,9 @@ __all__ = [
     "square",
     "stop_gradient",
     "sub",
+    "switch",
     "tan",
     "tanh",
+    "while_loop",
     "zeta",
 ]

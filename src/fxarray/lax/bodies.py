@@ -16,18 +16,9 @@ from fxarray.core.ir import Program
 from fxarray.core.types import ArrayType
 from fxarray.primitives.control.surgery import place_inputs
 from fxarray.primitives.convert import convert
-from fxarray.transforms.arguments import FlatArguments, Structure, flatten_tree, function_name
+from fxarray.transforms.arguments import Structure, flatten_tree, function_name
 from fxarray.transforms.trace_cache import FunctionTraces, Trace, remembered_trace, traces_of
 from fxarray.tree.difference import explain_difference
-
-
-class Placeholder:
-    """Stands for an argument of which only the type matters."""
-
-    __slots__ = ("type",)
-
-    def __init__(self, type: ArrayType) -> None:
-        self.type = type
 
 
 def trace_body(
@@ -40,8 +31,7 @@ def trace_body(
       structure: the structure of `(args, {})`.
       types: the types of the arrays in it.
     """
-    arguments = FlatArguments([Placeholder(type) for type in types], structure, function)
-    return remembered_trace(_known_traces(function), function, arguments)[0]
+    return remembered_trace(_known_traces(function), function, structure, types)[0]
 
 
 # A jitted function is known to keep the values that it closed over; that a loop's body does so is
@@ -165,11 +155,13 @@ class Carry:
     Args:
       name: the loop's name, for messages.
       init: the initial value.
+      noun: what the value is called in messages.
     """
 
-    def __init__(self, name: str, init: Any) -> None:
+    def __init__(self, name: str, init: Any, noun: str = "carry") -> None:
         self.name = name
-        self.arrays, self.structure = flatten_tree(init, f"{name}: the initial carry")
+        self.noun = noun
+        self.arrays, self.structure = flatten_tree(init, f"{name}: {noun}")
 
     @property
     def types(self) -> list[ArrayType]:
@@ -197,12 +189,12 @@ class Carry:
             traced = trace()
             structure, types = result(traced)
             check_structure(
-                f"{self.name}: the body {traced.name} must return a carry of the structure that it "
+                f"{self.name}: {traced.name} must return a {self.noun} of the structure that it "
                 f"was given",
                 "Return the same containers with the same keys.",
                 self.structure,
                 structure,
-                "carry",
+                self.noun,
             )
             if not self._yield_to(types):
                 break
@@ -223,13 +215,13 @@ class Carry:
 
     def _check(self, trace: Trace, types: Sequence[ArrayType]) -> None:
         wrong = [
-            f"carry{path} is {before} before a step and {after} after it"
+            f"{self.noun}{path} is {before} going in and {after} coming out"
             for path, before, after in zip(self.structure.paths(), self.types, types, strict=True)
             if not before.same_array(after)
         ]
         if wrong:
             raise CarryTypeError(
-                f"{self.name}: the body {trace.name} changes the type of what it carries: "
+                f"{self.name}: {trace.name} changes the type of its {self.noun}: "
                 f"{'; '.join(wrong)}. Shape and dtype must stay the same: convert the initial "
                 f"value or the one that the body returns, as by .astype()."
             )

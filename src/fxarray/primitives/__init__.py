@@ -16,27 +16,36 @@ from fxarray.primitives import (
     reduce,
     reductions,
     scatter,
+    search,
     slicing,
+    sort,
 )
-from fxarray.primitives.control import program_call, remat
+from fxarray.primitives.control import cond, implicit, program_call, remat, scan, while_loop
 
 __all__ = [
     "bits",
     "collective",
+    "cond",
     "contract",
     "create",
+    "custom",
     "cumulative",
     "dynamic_slicing",
     "elementwise",
     "fused",
     "gather",
+    "implicit",
     "joining",
     "log_space",
     "movement",
     "program_call",
     "reduce",
-    "remat",
     "reductions",
+    "remat",
+    "scan",
     "scatter",
+    "search",
     "slicing",
+    "sort",
+    "while_loop",
 ]

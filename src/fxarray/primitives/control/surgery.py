@@ -15,6 +15,7 @@ from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.primitive import NO_EFFECTS, Primitive, Zero
 from fxarray.core.types import ArrayType, Shape
 from fxarray.interpreters.batch import batch_flat, batch_program, to_axis
+from fxarray.interpreters.dce import eliminate_dead_code
 from fxarray.interpreters.linearize import LinearizedProgram
 from fxarray.interpreters.memo import memoised
 
@@ -175,13 +176,27 @@ def residual_atom(
     return linearized.known.outputs[position + (output_count if kind == "computed" else 0)]
 
 
-def depends_on(program: Program, inputs: Sequence[bool]) -> tuple[bool, ...]:
+@memoised
+def depends_on(program: Program, inputs: tuple[bool, ...]) -> tuple[bool, ...]:
     """Which outputs depend on the inputs that are marked."""
     marked: set[Any] = set(chosen(program.inputs, inputs))
     for equation in program.equations:
         if not marked.isdisjoint(equation.inputs):
             marked.update(equation.outputs)
-    return tuple([type(atom) is not Literal and atom in marked for atom in program.outputs])
+    found = [type(atom) is not Literal and atom in marked for atom in program.outputs]
+    if any(_may_shrink(equation) for equation in program.equations):
+        # Not all outputs of a loop or branch depend on all its operands.
+        for position, flag in enumerate(found):
+            if flag:
+                alone = [i == position for i in range(len(found))]
+                _, needed = eliminate_dead_code(program, alone, keep_inputs=False)
+                found[position] = any(chosen(needed, inputs))
+    return tuple(found)
+
+
+def _may_shrink(equation: Equation) -> bool:
+    shrinks = type(equation.op).used_operands is not Primitive.used_operands
+    return shrinks and len(equation.outputs) > 1
 
 
 # --- lanes --------------------------------------------------------------------------------------
