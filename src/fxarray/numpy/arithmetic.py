@@ -19,6 +19,7 @@ from fxarray.numpy.apply import (
 )
 from fxarray.numpy.promotion import (
     ArrayLike,
+    Scalar,
     as_operand,
     broadcast_operands,
     promote,
@@ -400,7 +401,11 @@ def clip(
         raise ArgumentError("clip: the array is missing")
     result = as_operand("clip", arr)
     for bound in (min, max):
-        if bound is not None and dtypes.is_complex(as_operand("clip", bound).type.dtype):
+        if bound is None:
+            continue
+        number = isinstance(bound, Scalar)  # whose size is judged beside the array's dtype
+        dtype = dtypes.scalar_dtype(bound)[0] if number else as_operand("clip", bound).type.dtype
+        if dtypes.is_complex(dtype):
             raise DTypeError("clip takes real bounds; limit real and imaginary parts separately")
     require_real("clip", result)
     if min is not None:
