@@ -334,7 +334,7 @@ def divide_exact(total: Size, part: Size) -> Size:
     return total // part
 
 
-# --- helpers -------------------------------------------------------------------------------------
+# --- operands of operators ------------------------------------------------------------------------
 
 
 def _operate(
