@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fxarray import lax
 from fxarray import numpy as fnp
 from fxarray.core import dtypes
 from fxarray.core.array import Array
@@ -22,6 +21,9 @@ from fxarray.numpy.promotion import (
     same_shape,
 )
 from fxarray.primitives.bits import RandomBits, RandomSplit
+from fxarray.primitives.create import Iota
+from fxarray.primitives.search import searchsorted
+from fxarray.primitives.sort import Sort, top_k
 from fxarray.random.continuous import gumbel_values
 from fxarray.random.keys import single_key
 from fxarray.random.uniform import randint, unit
@@ -101,8 +103,8 @@ def _top_categories(
             f"categories"
         )
     scores = gumbel_values(key, logits.type.shape, logits.type.dtype, mode) + logits
-    _, indices = lax.top_k(fnp.moveaxis(scores, axis, -1), count)
-    return fnp.reshape(fnp.moveaxis(indices, -1, 0), shape)
+    _, indices = top_k(scores, count, axis)
+    return fnp.reshape(fnp.moveaxis(indices, axis, 0), shape)
 
 
 # --- permutations ---------------------------------------------------------------------------------
@@ -136,6 +138,8 @@ def permutation(
         if not dtypes.is_integer(array.type.dtype):
             raise DTypeError(f"{function}: x must be an integer or an array, got {array.type}")
         result = _order(single, (int(array),), 0)
+    elif array.type.shape[position] in (0, 1):
+        result = array
     elif independent and array.type.ndim > 1:
         order = _order(single, array.type.shape, position)
         result = fnp.take_along_axis(array, order, axis=position)
@@ -155,13 +159,13 @@ def _order(key: Array, shape: Shape, axis: int) -> Array:
     if shape[axis] > 2**31:
         raise ShapeError(f"permutation: {shape[axis]} positions are more than int32 can number")
     rounds = math.ceil(3 * math.log(max(1, math.prod(shape))) / math.log(2**32 - 1))
-    positions = lax.broadcasted_iota(dtypes.uint64, shape, axis)
+    positions = Iota(dtypes.uint64, shape, axis)()
     order = cast_to(positions, dtypes.int32)
     for number in range(rounds):
         keys = RandomSplit((2,))(key)
         key = keys[0]
         tags = cast_to(RandomBits(shape, 32)(keys[1]), dtypes.uint64)
-        tagged = lax.sort((tags << 32) | positions, dimension=axis, is_stable=False)
+        tagged = Sort(axis, is_stable=False)((tags << 32) | positions)
         moved = cast_to(cast_to(tagged, dtypes.uint32), dtypes.int32)
         order = fnp.take_along_axis(order, moved, axis=axis) if number else moved
     return order
@@ -242,7 +246,7 @@ def _by_probability(
     if replace:
         sums = fnp.cumsum(chances)
         drawn = sums[-1] * (1 - unit("choice", key, shape, dtype))
-        return cast_to(fnp.searchsorted(sums, drawn), dtypes.int32)
+        return searchsorted(sums, drawn)
     scores = gumbel_values(key, (size,), dtype, mode) + fnp.log(chances)
-    _, indices = lax.top_k(scores, math.prod(shape))
-    return fnp.reshape(cast_to(indices, dtypes.int32), shape)
+    _, indices = top_k(scores, math.prod(shape), 0)
+    return fnp.reshape(indices, shape)
