@@ -13,6 +13,16 @@ from fxarray import numpy as numpy
 from fxarray import tree as tree
 
 # Transforms.
+from fxarray.transforms import checkpoint_policies as checkpoint_policies
+from fxarray.transforms.checkpoint import checkpoint as checkpoint
+from fxarray.transforms.checkpoint import checkpoint as remat  # noqa: F401, the other name
+from fxarray.transforms.checkpoint import checkpoint_name as checkpoint_name
+from fxarray.transforms.checkpoint import print_saved_residuals as print_saved_residuals
+from fxarray.transforms.checkpoint import saved_residuals as saved_residuals
+from fxarray.transforms.closure import closure_convert as closure_convert
+from fxarray.transforms.closure import custom_gradient as custom_gradient
+from fxarray.transforms.custom_jvp import custom_jvp as custom_jvp
+from fxarray.transforms.custom_vjp import custom_vjp as custom_vjp
 from fxarray.transforms.forward import jvp as jvp
 from fxarray.transforms.forward import linearize as linearize
 from fxarray.transforms.grad import grad as grad

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fxarray.core.array import Array
 from fxarray.core.errors import (
+    NonDifferentiableError,
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
@@ -125,6 +126,17 @@ class Tracer(Array):
         value = self.concrete()
         inside = "" if value is None else f", value={value!r}"
         return f"Tracer<{self.type}, {self.trace.kind}{inside}>"
+
+
+def check_closure(trace: Trace, op: Primitive, results: Sequence[Any]) -> None:
+    """Raise if a custom rule of `op` closed over a value that `trace` differentiates."""
+    for result in results:
+        if isinstance(result, Tracer) and result.trace is trace:
+            raise NonDifferentiableError(
+                f"{op.name}: the function or its rule closes over a value of type {result.type} that is "
+                f"being differentiated, but the rule gives derivatives of its arguments only. Pass the "
+                f"value as an argument, or use closure_convert."
+            )
 
 
 def leaked(tracer: Tracer) -> UnexpectedTracerError:

@@ -9,7 +9,7 @@ from fxarray.core.context import open_trace
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program
 from fxarray.core.primitive import Primitive, Zero, instantiate
-from fxarray.core.tracer import Trace, Tracer
+from fxarray.core.tracer import Trace, Tracer, check_closure
 from fxarray.interpreters.evaluate import evaluate
 from fxarray.interpreters.memo import memoised
 from fxarray.interpreters.staging import stage_closed
@@ -50,6 +50,8 @@ class JVPTrace(Trace):
                 primals.append(operand)
                 tangents.append(Zero(operand.type.tangent()))
         outputs, out_tangents = op.jvp(primals, tangents)
+        if op.run_function is not None:
+            check_closure(self, op, (*outputs, *out_tangents))
         return tuple(
             [
                 output if type(tangent) is Zero else JVPTracer(self, output, tangent)

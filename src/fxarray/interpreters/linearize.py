@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fxarray.core.context import context, open_trace
-from fxarray.core.errors import ProgramError
+from fxarray.core.errors import NonDifferentiableError, ProgramError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program
 from fxarray.core.primitive import Linear, Primitive, Zero, add_tangents, instantiate
 from fxarray.core.source import Location, user_frame
-from fxarray.core.tracer import Trace, Tracer
+from fxarray.core.tracer import Trace, Tracer, check_closure
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.dce import eliminate_dead_code
 from fxarray.interpreters.evaluate import evaluate
@@ -74,7 +74,7 @@ class TangentTrace(Trace):
                     operand.check_alive()
                 recorded.append(operand.variable)
             elif isinstance(operand, LinearizeTracer) and operand.trace.level == self.level:
-                raise ProgramError(
+                raise NonDifferentiableError(
                     f"{op}: a derivative rule closes over a value that is being differentiated; pass it "
                     f"as an argument of the function with the custom rule, or use closure_convert"
                 )
@@ -134,6 +134,8 @@ class LinearizeTrace(Trace):
                 primals.append(operand)
                 tangents.append(Zero(operand.type.tangent()))
         outputs, out_tangents = op.linearize(primals, tangents)
+        if op.run_function is not None:
+            check_closure(self, op, outputs)
         return tuple(
             [
                 output if type(tangent) is Zero else self.attach(output, tangent)

@@ -156,5 +156,3 @@ class Compiled:
     def memory_analysis(self) -> Mapping[str, int]:
         """Bytes of arguments, results and temporaries."""
         return self._executable.memory_analysis()
-
-
