@@ -192,9 +192,9 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """x shifted right by y bits, elementwise, its sign moving in.
+    """x shifted right by y bits, elementwise, its highest bit moving in.
 
-    All sign if y is negative or at least the width.
+    Nothing but that bit if y is negative or at least the width.
 
     Args:
       x, y: of one integer dtype, and of one shape or 0-dimensional.

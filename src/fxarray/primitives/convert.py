@@ -26,12 +26,22 @@ from fxarray.primitives.support import (
     FLOAT,
     NUMERIC,
     Values,
+    quietly,
     random_operand,
     sample_dtypes,
     widened,
 )
 
 _LOWERED_LATER = {"lower": LOWERED_LATER}
+
+
+# Where NumPy converts as `cast` does, from which kinds of dtypes.
+_NUMPY_CASTS: dict[DType, str] = {
+    **dict.fromkeys((dtypes.bool_, dtypes.complex64, dtypes.complex128), "biufc"),
+    **dict.fromkeys((dtypes.float32, dtypes.float64), "biuf"),
+    **dict.fromkeys((dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64), "biu"),
+    **dict.fromkeys((dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64), "biu"),
+}
 
 
 class ConvertElementType(Elementwise, name="convert_element_type"):
@@ -59,6 +69,13 @@ class ConvertElementType(Elementwise, name="convert_element_type"):
         if dtypes.is_key(self.dtype):
             return arrays
         return (dtypes.cast(arrays[0], self.dtype),)
+
+    def eager(self, *arrays: Values) -> tuple[Values, ...]:
+        (x,) = arrays
+        kinds = _NUMPY_CASTS.get(self.dtype)
+        if kinds is None or x.dtype.kind not in kinds:
+            return self.reference(x)
+        return (quietly(x.astype, (self.dtype,)),)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         return self(tangent) if dtypes.is_inexact(self.dtype) else None

@@ -35,16 +35,22 @@ def _shift_right_logical(x: Values, y: Values) -> Values:
 
 
 def _shift_right_arithmetic(x: Values, y: Values) -> Values:
-    if dtypes.is_unsigned(x.dtype):
-        return _shift_right_logical(x, y)
-    # All bits of a signed number are its sign once it is shifted by its width less one.
-    amount = _amount(y, dtypes.bit_width(x.dtype) - 1).astype(np.int64)
-    return dtypes.cast(np.right_shift(dtypes.cast(x, dtypes.int64), amount), x.dtype)
+    # All bits are the highest one once they are shifted by the width less one.
+    width = dtypes.bit_width(x.dtype)
+    amount = _amount(y, width - 1)
+    unused = np.uint64(64 - width)
+    signed = (bits_of(x) << unused).view(np.int64) >> (amount + unused).astype(np.int64)
+    return dtypes.cast(np.asarray(signed), x.dtype)
 
 
 def _fast_shift_right_logical(x: Values, y: Values) -> Any:
     unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
     return np.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
+
+
+def _fast_shift_right_arithmetic(x: Values, y: Values) -> Any:
+    signed = np.dtype(f"int{8 * x.dtype.itemsize}")
+    return np.right_shift(x.view(signed), y.view(signed)).view(x.dtype)
 
 
 # NumPy too shifts everything out, or fills with the sign, where the amount is out of range.
@@ -59,8 +65,9 @@ shift_right_logical = row(
 )  # fmt: skip
 shift_right_arithmetic = row(
     "shift_right_arithmetic", _shift_right_arithmetic, INTEGER, arity=2, native=True,
-    fast=np.right_shift,
-    doc="x shifted right by y bits, its sign moving in; all sign if y is negative or too large.",
+    fast=_fast_shift_right_arithmetic,
+    doc="x shifted right by y bits, its highest bit moving in, also if x is unsigned; nothing but "
+    "that bit if y is negative or at least the width.",
 )  # fmt: skip
 
 # --- counting -------------------------------------------------------------------------------------

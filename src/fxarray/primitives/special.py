@@ -79,9 +79,13 @@ digamma = row(
 )  # fmt: skip
 
 
+def _zeta(x: Values, q: Values) -> Values:
+    return np.where(np.isnan(x) | np.isnan(q), np.nan, scipy.special.zeta(x, q))
+
+
 def _polygamma(m: Values, x: Values) -> Values:
     sign_of_m = np.where(m % 2 == 0, -1.0, 1.0)
-    value = sign_of_m * scipy.special.gamma(m + 1) * scipy.special.zeta(m + 1, x)
+    value = sign_of_m * scipy.special.gamma(m + 1) * _zeta(m + 1, x)
     value = np.where(m == 0, scipy.special.psi(x), value)
     return np.where((m < 0) | (m != np.floor(m)), np.nan, value)
 
@@ -96,7 +100,7 @@ polygamma = row(
     doc="The m-th derivative of digamma at x; m is a whole number in a float dtype.",
 )  # fmt: skip
 zeta = row(
-    "zeta", _scipy("zeta"), FLOAT, arity=2,
+    "zeta", _zeta, FLOAT, arity=2,
     derivatives=[
         _underivable("zeta", "its exponent x"),
         lambda t, z, x, q: neg(mul(t, mul(x, zeta(add(x, number_like(x, 1)), q)))),
