@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from fxarray.core import dtypes
 from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
 from fxarray.core.hooks import operators
+from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
-from fxarray.numpy.index_plan import as_items, make_plan
+from fxarray.lax.loops import while_loop
+from fxarray.numpy.index_plan import as_items, is_mask, make_plan
 from fxarray.numpy.index_update import as_update, gather_mode, mode_name, reject_sharding, update
 from fxarray.numpy.indexing import is_plain, read, row_type
 from fxarray.primitives import elementwise as e
-from fxarray.primitives.create import full
+from fxarray.primitives.convert import convert
+from fxarray.primitives.create import full, scalar
 from fxarray.primitives.windows import GatherScatterMode
 
 
@@ -140,6 +146,15 @@ class IndexedArray:
         """`x` with the greater of element and value at the index."""
         return update("max", self.array, self.index, values, **options)
 
+    def apply(self, func: Callable[[Array], Array], **options: Any) -> Array:
+        """`x` with an elementwise function applied at the index, once for each time it is given.
+
+        >>> import fxarray.numpy as fnp
+        >>> fnp.array([2, 2, 2]).at[fnp.array([0, 0, 1])].apply(lambda v: v * 10)
+        Array([200,  20,   2], dtype=int32)
+        """
+        return _apply(self.array, self.index, func, **options)
+
 
 class Indexer:
     """`x.at`: indexing it gives the `IndexedArray` whose methods update."""
@@ -172,12 +187,10 @@ def _set_at_once(x: Array, index: Any, values: Any) -> Array | None:
             return None
         value = values
     elif kind is DeviceArray and values.type.dtype == own.dtype:
-        value = values._np
+        value = values.numpy_view()
     else:
         return None
-    buffer = x._np
-    if buffer is None or value is None:
-        return None
+    buffer = x.numpy_view()
     if type(index) is int:
         shape = buffer.shape
         if not shape or not -shape[0] <= index < shape[0]:
@@ -196,6 +209,53 @@ def _set_at_once(x: Array, index: Any, values: Any) -> Array | None:
     except (IndexError, ValueError):
         return None
     return DeviceArray(result, own)
+
+
+# --- apply ----------------------------------------------------------------------------------------
+
+
+def _apply(x: Array, index: Any, function: Callable[[Array], Array], **options: Any) -> Array:
+    items = as_items(index)
+    masks = [item for item in items if is_mask(item)]
+    arrays = [item for item in items if isinstance(item, Array | np.ndarray) and item.ndim]
+    if not arrays or options.get("unique_indices"):
+        found = IndexedArray(x, index).get(**_reading(options))
+        return update("set", x, index, _same_dtype(x, function(found)), **options)
+    counts = update("add", full(ArrayType(x.type.shape, dtypes.int32), 0), index, 1, **options)
+    if len(masks) == len(arrays) == 1:
+        return e.select(e.gt(counts, scalar(0, dtypes.int32)), _same_dtype(x, function(x)), x)
+    # A position that is given n times is changed in the first n rounds.
+    known = counts.concrete() if isinstance(counts, Tracer) else counts
+    if known is not None and context.staging is None:
+        for round_number in range(int(known.numpy_view().max(initial=0))):
+            x = _apply_round(x, counts, scalar(round_number, dtypes.int32), function)
+        return x
+    most = operators.methods["max"](counts)  # type: ignore[index]
+
+    def go_on(state: Any) -> Any:
+        return e.lt(state[0], most)
+
+    def body(state: Any) -> Any:
+        number, values = state
+        return e.add(number, scalar(1, dtypes.int32)), _apply_round(
+            values, counts, number, function
+        )
+
+    return while_loop(go_on, body, (scalar(0, dtypes.int32), x))[1]
+
+
+def _apply_round(x: Array, counts: Array, number: Any, function: Callable[[Array], Array]) -> Array:
+    return e.select(e.gt(counts, number), _same_dtype(x, function(x)), x)
+
+
+def _same_dtype(x: Array, new: Any) -> Array:
+    return convert(as_update(x, new), x.type.dtype, x.type.weak)
+
+
+def _reading(options: dict[str, Any]) -> dict[str, Any]:
+    """Options of an update as options of `get`."""
+    mode = options.get("mode")
+    return {**options, "mode": "fill" if mode == "drop" else mode}
 
 
 operators.fill(at=Indexer)

@@ -167,6 +167,8 @@ def is_mask(item: Any) -> bool:
 def expand_ellipsis(items: Sequence[Any], shape: Shape) -> list[Any]:
     """Items that index every dimension: `...`, and what is missing at the end, become `:`.
 
+    An ellipsis that stands for nothing stays, since it still separates what stands around it.
+
     Raises:
       IndexingError: there are too many indices, or several ellipses.
     """
@@ -189,7 +191,7 @@ def expand_ellipsis(items: Sequence[Any], shape: Shape) -> list[Any]:
     whole = [slice(None)] * missing
     if ellipsis is None:
         return [*items, *whole]
-    return [*items[:ellipsis], *whole, *items[ellipsis + 1 :]]
+    return [*items[:ellipsis], *(whole or [Ellipsis]), *items[ellipsis + 1 :]]
 
 
 # --- slices ---------------------------------------------------------------------------------------
@@ -340,8 +342,9 @@ def make_plan(
     closed = separated = False
     dimension = 0
     for item in items:
-        if item is None:
-            layout.append(NEW)
+        if item is None or item is Ellipsis:
+            if item is None:
+                layout.append(NEW)
             closed = group_at is not None
             continue
         if isinstance(item, slice):

@@ -93,7 +93,8 @@ def update(
             f"at[...].{kind}: values of type {new.type} do not broadcast to the shape of x[index], "
             f"which is {shape}"
         )
-    if any(dims.same(size, 0) for size in shape):
+    empty = any(dims.same(x.type.shape[d], 0) for d, _ in plan.advanced)
+    if empty or any(dims.same(size, 0) for size in shape):
         return x
     if not plan.advanced and all(stride == 1 for stride in plan.strides):
         return _update_box(kind, x, plan, new)
@@ -281,13 +282,13 @@ def _masked(kind: str, x: Array, items: Sequence[Any], new: Array) -> Array | No
     traced = concrete_mask(mask) is None
     if any(isinstance(item, Array | np.ndarray | bool) for item in others):
         return None
-    before = sum(1 for item in items[:position] if item is not None)
+    before = sum(1 for item in items[:position] if item is not None and item is not Ellipsis)
     check_mask(mask, x.type.shape[before : before + mask.ndim])
     # The same index with the masked dimensions whole: the region in which to choose.
     region_items = (*items[:position], *[slice(None)] * mask.ndim, *items[position + 1 :])
     plan = make_plan(x.type, region_items)
     region_shape = plan.result_shape
-    first = sum(1 for item in items[:position] if not _is_number(item))
+    first = sum(1 for item in items[:position] if item is not Ellipsis and not _is_number(item))
     rest = region_shape[:first] + region_shape[first + mask.ndim :]
     group_at = 0 if _is_separated(items, position) else first
     target = (*rest[:group_at], 1, *rest[group_at:])

@@ -70,9 +70,10 @@ def getitem(x: Array, index: Any) -> Array:
       NonConcreteBooleanIndexError: a bool array is traced.
     """
     if type(x) is DeviceArray and context.staging is None:
-        buffer = x._np
-        if buffer is None:
-            buffer = x.numpy_view()
+        try:
+            buffer = x._np
+        except AttributeError:
+            buffer = x.numpy_view()  # says that the array has been deleted
         if type(index) is int:
             shape = buffer.shape
             if shape and -shape[0] <= index < shape[0]:
@@ -88,7 +89,31 @@ def getitem(x: Array, index: Any) -> Array:
                 else:
                     own = x.type
                     return DeviceArray(view, ArrayType(view.shape, own.dtype, own.weak))
+            if type(index) is DeviceArray:
+                found = _read_at_once(x, buffer, index)
+                if found is not None:
+                    return found
     return read(x, remembered_plan(x.type, index))
+
+
+def _read_at_once(x: DeviceArray, buffer: Any, index: DeviceArray) -> DeviceArray | None:
+    """`x[index]` for one concrete index array; None where it needs more thought."""
+    shape = buffer.shape
+    given = index.numpy_view()
+    own = x.type
+    if given.dtype == np.bool_:
+        if not given.ndim or given.shape != shape[: given.ndim]:
+            return None
+        values = buffer[given]
+        return DeviceArray(values, ArrayType(values.shape, own.dtype, own.weak))
+    if not shape or not shape[0] or given.dtype.kind not in "iu" or given.dtype == np.uint64:
+        return None
+    positions = given.astype(np.intp)
+    negative = positions < 0
+    if negative.any():
+        positions = positions + negative * shape[0]
+    values = np.asarray(buffer.take(positions, 0, mode="clip"))
+    return DeviceArray(values, ArrayType(values.shape, own.dtype, own.weak))
 
 
 def read(

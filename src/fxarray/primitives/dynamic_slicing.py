@@ -235,7 +235,7 @@ class DynamicUpdateSlice(Primitive, name="dynamic_update_slice"):
         x, box = rng.normal(size=(4, 5)), rng.normal(size=(2, 3))
         yield Sample(op, (x, box, np.int32(1), np.int32(2)))
         yield Sample(op, (x, rng.normal(size=(2, 5)), np.int64(9), np.uint8(3)))
-        yield Sample(op, (np.arange(5, dtype="int8"), np.int8([7, 8]), np.int32(-4)))
+        yield Sample(op, (np.arange(5, dtype="int8"), np.array([7, 8], "int8"), np.int32(-4)))
         yield Sample(op, (np.ones(5), np.ones(6), np.int32(0)), error=ShapeError)
         yield Sample(op, (x, box, np.int32(1)), error=ShapeError)
         yield Sample(op, (np.ones(5), np.ones(2, "float32"), np.int32(0)), error=DTypeError)
