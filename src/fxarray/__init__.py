@@ -5,11 +5,13 @@ from fxarray._version import __version__ as __version__
 # Importing these fills the hooks through which arrays find their operators and devices.
 from fxarray.core import pretty as _pretty
 from fxarray.core.array import Array as Array
+from fxarray.core.dtypes import float0 as float0
 from fxarray.devices.reference import eager as _eager
 
 # The packages of the public interface.
 from fxarray import lax as lax
 from fxarray import numpy as numpy
+from fxarray import random as random
 from fxarray import tree as tree
 
 # Transforms.

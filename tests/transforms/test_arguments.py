@@ -11,6 +11,7 @@ import pytest
 import fxarray
 import fxarray.numpy as fnp
 from fxarray.core.errors import StaticArgumentError
+from fxarray.core.primitive import canonical_key
 from fxarray.transforms.arguments import flatten_arguments, flatten_tree, mark_static
 from fxarray.transforms.statics import Static, is_array_like, static_key
 
@@ -135,6 +136,10 @@ def test_structures_of_equal_statics_are_equal():
 
 def test_a_field_called_key_is_not_mistaken_for_the_whole_value():
     assert static_key(Config(1, "k")) != static_key(Config(2, "k"))
+
+
+def test_parameters_of_operations_are_not_known_by_a_field_called_key():
+    assert canonical_key(Config(1, "k")) != canonical_key(Config(2, "k"))
 
 
 def test_nan_and_containers_have_keys_by_value():

@@ -166,6 +166,21 @@ def test_a_linear_map_is_used_under_other_transforms(assert_same):
     assert_same(under(fxarray, fnp), under(jax, jnp))
 
 
+def test_grad_of_a_jitted_function_traces_it_once():
+    calls = []
+
+    @fxarray.jit
+    def f(x):
+        calls.append(1)
+        return x * x
+
+    g = fxarray.grad(f)
+    assert [float(g(1.0)), float(g(2.0)), float(fxarray.vmap(g)(X)[0])] == pytest.approx(
+        [2.0, 4.0, 2 * X[0]]
+    )
+    assert len(calls) == 2  # once for a weak scalar, once for float32
+
+
 def test_python_runs_again_at_each_call_of_grad_but_not_under_jit():
     calls = []
 

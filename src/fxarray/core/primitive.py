@@ -35,6 +35,7 @@ import numpy as np
 
 from fxarray.core import hooks
 from fxarray.core.context import context, find_axis
+from fxarray.core.dims import Dim
 from fxarray.core.errors import MissingRuleError
 from fxarray.core.types import ArrayType
 
@@ -135,9 +136,8 @@ def canonical_key(value: Any) -> Hashable:
         return ("dict", *((canonical_key(k), canonical_key(v)) for k, v in value.items()))
     if kind is slice:
         return ("slice", value.start, value.stop, value.step)
-    key = getattr(value, "key", None)
-    if key is not None and not callable(key):
-        return (kind, key)
+    if isinstance(value, Dim):  # compares by meaning, which may be undecided
+        return (kind, value.key)
     if kind is partial:
         return (
             "partial",

@@ -61,8 +61,10 @@ def make_program(
       Program's constants.
 
     >>> import fxarray
-    >>> print(fxarray.make_program(lambda x, y: x * y + 1)(2.0, 3.0))
-    def program(a: f32[]~, b: f32[]~) -> f32[]~:
+    >>> def f(x, y):
+    ...     return x * y + 1
+    >>> print(fxarray.make_program(f)(2.0, 3.0))
+    def f(a: f32[]~, b: f32[]~) -> f32[]~:
         c: f32[]~ = mul(a, b)
         d: f32[]~ = add(c, 1.0)
         return d
