@@ -194,18 +194,11 @@ def close_cases() -> list[Case]:
         draws.append(("truncated_normal", 22, bounds))
         draws += [(function, 23, {"shape": [50], "dtype": dtype}) for function in plain]
     tail = {"lower": 3.0, "upper": 3.5, "shape": [9], "dtype": "float32"}
-    gaussian = {
-        "mean": array([1.0, -1.0], "float32"),
-        "cov": array([[2.0, 0.5], [0.5, 1.0]], "float32"),
-        "shape": [4],
-        "dtype": "float32",
-    }
     draws += [
         ("normal", 21, {"shape": [], "dtype": "float32"}),
         ("truncated_normal", 22, tail),
         ("gumbel", 24, {"shape": [50], "dtype": "float32", "mode": "high"}),
         ("gumbel", 24, {"shape": [50], "dtype": "float32", "mode": "highest"}),
-        ("multivariate_normal", 25, gaussian),
     ]
     return [draw(function, seed, False, **arguments) for function, seed, arguments in draws]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,7 +129,7 @@ def permutation(
 
     >>> from fxarray import random
     >>> random.permutation(random.key(0), 5)
-    Array([0, 2, 1, 4, 3], dtype=int32)
+    Array([0, 1, 4, 3, 2], dtype=int32)
     """
     function = "permutation"
     single, _ = single_key(function, key)
@@ -137,7 +138,7 @@ def permutation(
     if not array.type.shape:
         if not dtypes.is_integer(array.type.dtype):
             raise DTypeError(f"{function}: x must be an integer or an array, got {array.type}")
-        result = _order(single, (int(array),), 0)
+        result = _order(single, (operator.index(x),), 0)
     elif array.type.shape[position] in (0, 1):
         result = array
     elif independent and array.type.ndim > 1:
@@ -212,7 +213,7 @@ def choice(
     array = as_operand(function, a, 1)
     bare = not array.type.shape
     position = 0 if bare else canonical_axis(function, axis, array.type.ndim)
-    size = int(array) if bare else array.type.shape[position]
+    size = operator.index(a) if bare else array.type.shape[position]
     draws = math.prod(sizes)
     kept = () if bare else array.type.shape
     result_shape = kept[:position] + sizes + kept[position + 1 :]
