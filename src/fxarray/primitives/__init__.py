@@ -2,6 +2,7 @@
 
 from fxarray.primitives import (
     bits,
+    callback,
     collective,
     contract,
     create,
@@ -19,11 +20,13 @@ from fxarray.primitives import (
     search,
     slicing,
     sort,
+    window,
 )
 from fxarray.primitives.control import cond, implicit, program_call, remat, scan, while_loop
 
 __all__ = [
     "bits",
+    "callback",
     "collective",
     "cond",
     "contract",
@@ -48,4 +51,5 @@ __all__ = [
     "slicing",
     "sort",
     "while_loop",
+    "window",
 ]

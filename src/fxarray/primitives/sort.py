@@ -165,10 +165,10 @@ class Sort(Primitive, name="sort"):
         return tuple([np.take_along_axis(x, order, self.dimension) for x in arrays])
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
-        if len(arrays) > 1:
+        x, *others = arrays
+        if others:
             order = _fast_order(arrays[: self.num_keys], self.dimension)
-            return tuple([np.take_along_axis(x, order, self.dimension) for x in arrays])
-        (x,) = arrays
+            return tuple([np.take_along_axis(each, order, self.dimension) for each in arrays])
         if x.dtype.kind == "c" or _has_both_zeros(x):
             return self.reference(x)
         # Equal elements look the same, so any way of sorting is stable.
