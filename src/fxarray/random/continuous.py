@@ -76,7 +76,8 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 def standard_normal(key: Array, shape: Shape, dtype: DType) -> Array:
     """Normal values by the inverse of the distribution function."""
     # Uniform in (-1, 1): the difference of the bounds rounds to 2, so nothing but the sum rounds.
-    lowest = float(np.nextafter(np.array(-1, dtype), np.array(0, dtype)))
+    minus_one, zero = (np.array(end, dtypes.physical(dtype)) for end in (-1, 0))
+    lowest = float(np.nextafter(minus_one, zero))
     signed = unit("normal", key, shape, dtype) * 2.0 + lowest
     return lax.erf_inv(signed) * 2**0.5
 
