@@ -11,8 +11,7 @@ from math import e, inf, nan, pi
 
 import numpy as _np
 
-from fxarray.numpy import at as _at  # fills `x.at`
-from fxarray.numpy import indexing as _indexing  # fills `x[i]`
+from fxarray.numpy import at as _at  # fills x[index] and x.at[index]
 from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
 from fxarray.numpy.arithmetic import (
@@ -39,8 +38,11 @@ from fxarray.numpy.cumulative import (
     cumprod, cumsum, cumulative_prod, cumulative_sum, diff, ediff1d, gradient, nancumprod,
     nancumsum, trapezoid,
 )
+from fxarray.numpy.editing import (
+    delete, fill_diagonal, insert, place, put, put_along_axis, resize, trim_zeros,
+)
 from fxarray.numpy.einsum import (
-    einsum, einsum_path, parse,
+    einsum, einsum_path,
 )
 from fxarray.numpy.elementary import (
     acos, acosh, angle, arccos, arccosh, arcsin, arcsinh, arctan, arctan2, arctanh, asin, asinh,
@@ -59,6 +61,9 @@ from fxarray.numpy.linear_algebra import (
 from fxarray.numpy.nan_reductions import (
     nanargmax, nanargmin, nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
 )
+from fxarray.numpy.padding import (
+    pad,
+)
 from fxarray.numpy.reductions import (
     all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
     sum, var,
@@ -71,10 +76,20 @@ from fxarray.numpy.scalar_types import (
     int64, int8, int_, integer, number, object_, signedinteger, single, uint, uint16, uint2, uint32,
     uint4, uint64, uint8, unsignedinteger,
 )
+from fxarray.numpy.selection import (
+    argwhere, choose, compress, extract, flatnonzero, nonzero, piecewise, select, where,
+)
+from fxarray.numpy.sets import (
+    intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all, unique_counts,
+    unique_inverse, unique_values,
+)
 from fxarray.numpy.shapes import (
     astype, atleast_1d, atleast_2d, atleast_3d, broadcast_arrays, broadcast_shapes, broadcast_to,
     expand_dims, flip, fliplr, flipud, moveaxis, ndim, permute_dims, ravel, reshape, rollaxis,
     rot90, shape, size, squeeze, swapaxes, transpose,
+)
+from fxarray.numpy.sorting import (
+    argpartition, argsort, digitize, lexsort, partition, searchsorted, sort, sort_complex,
 )
 from fxarray.numpy.taking import (
     take, take_along_axis,
@@ -90,37 +105,42 @@ dtype = _np.dtype
 __all__ = [
     "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle", "any",
     "append", "arange", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
-    "argmax", "argmin", "around", "array", "array_equal", "array_equiv", "array_split", "asarray",
-    "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d",
-    "average", "bfloat16", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
-    "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "block", "bool", "bool_",
-    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "cdouble", "ceil", "character",
-    "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating", "concat",
-    "concatenate", "conj", "conjugate", "cos", "cosh", "count_nonzero", "cross", "csingle",
-    "cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "diagonal",
-    "diff", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "ediff1d",
+    "argmax", "argmin", "argpartition", "argsort", "argwhere", "around", "array", "array_equal",
+    "array_equiv", "array_split", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "atleast_1d", "atleast_2d", "atleast_3d", "average", "bfloat16", "bitwise_and", "bitwise_count",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift",
+    "bitwise_xor", "block", "bool", "bool_", "broadcast_arrays", "broadcast_shapes", "broadcast_to",
+    "cbrt", "cdouble", "ceil", "character", "choose", "clip", "column_stack", "complex128",
+    "complex64", "complex_", "complexfloating", "compress", "concat", "concatenate", "conj",
+    "conjugate", "cos", "cosh", "count_nonzero", "cross", "csingle", "cumprod", "cumsum",
+    "cumulative_prod", "cumulative_sum", "deg2rad", "degrees", "delete", "diagonal", "diff",
+    "digitize", "divide", "divmod", "dot", "double", "dsplit", "dstack", "dtype", "e", "ediff1d",
     "einsum", "einsum_path", "empty", "empty_like", "equal", "euler_gamma", "exp", "exp2",
-    "expand_dims", "expm1", "eye", "fabs", "fix", "flexible", "flip", "fliplr", "flipud", "float16",
-    "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4",
-    "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "float_power", "floating", "floor",
-    "floor_divide", "fmax", "fmin", "fmod", "full", "full_like", "generic", "geomspace", "gradient",
-    "greater", "greater_equal", "hsplit", "hstack", "hypot", "identity", "imag", "inexact", "inf",
-    "inner", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "invert",
-    "isclose", "iscomplex", "iscomplexobj", "isfinite", "isinf", "isnan", "isneginf", "isposinf",
-    "isreal", "isrealobj", "kron", "left_shift", "less", "less_equal", "linspace", "log", "log10",
+    "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal", "fix", "flatnonzero",
+    "flexible", "flip", "fliplr", "flipud", "float16", "float32", "float4_e2m1fn", "float64",
+    "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin", "fmod", "full",
+    "full_like", "generic", "geomspace", "gradient", "greater", "greater_equal", "hsplit", "hstack",
+    "hypot", "identity", "imag", "inexact", "inf", "inner", "insert", "int16", "int2", "int32",
+    "int4", "int64", "int8", "int_", "integer", "intersect1d", "invert", "isclose", "iscomplex",
+    "iscomplexobj", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
+    "isrealobj", "kron", "left_shift", "less", "less_equal", "lexsort", "linspace", "log", "log10",
     "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
     "logical_xor", "logspace", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
     "min", "minimum", "mod", "moveaxis", "multiply", "nan", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ndarray",
-    "ndim", "negative", "newaxis", "not_equal", "number", "object_", "ones", "ones_like", "outer",
-    "parse", "permute_dims", "pi", "positive", "pow", "power", "prod", "ptp", "rad2deg", "radians",
-    "ravel", "real", "reciprocal", "remainder", "repeat", "reshape", "right_shift", "rint", "roll",
-    "rollaxis", "rot90", "round", "shape", "sign", "signbit", "signedinteger", "sin", "sinc",
-    "single", "sinh", "size", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract",
-    "sum", "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace",
-    "transpose", "trapezoid", "tri", "tril", "triu", "true_divide", "trunc", "uint", "uint16",
-    "uint2", "uint32", "uint4", "uint64", "uint8", "unsignedinteger", "unstack", "vander", "var",
-    "vdot", "vecdot", "vecmat", "vsplit", "vstack", "zeros", "zeros_like",
+    "ndim", "negative", "newaxis", "nonzero", "not_equal", "number", "object_", "ones", "ones_like",
+    "outer", "pad", "partition", "permute_dims", "pi", "piecewise", "place", "positive", "pow",
+    "power", "prod", "ptp", "put", "put_along_axis", "rad2deg", "radians", "ravel", "real",
+    "reciprocal", "remainder", "repeat", "reshape", "resize", "right_shift", "rint", "roll",
+    "rollaxis", "rot90", "round", "searchsorted", "select", "setdiff1d", "setxor1d", "shape",
+    "sign", "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort",
+    "sort_complex", "split", "sqrt", "square", "squeeze", "stack", "std", "subtract", "sum",
+    "swapaxes", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "trace", "transpose",
+    "trapezoid", "tri", "tril", "trim_zeros", "triu", "true_divide", "trunc", "uint", "uint16",
+    "uint2", "uint32", "uint4", "uint64", "uint8", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unsignedinteger", "unstack", "vander",
+    "var", "vdot", "vecdot", "vecmat", "vsplit", "vstack", "where", "zeros", "zeros_like",
 ]
 # fmt: on

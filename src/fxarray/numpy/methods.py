@@ -13,7 +13,9 @@ from fxarray.numpy import (
     joining,
     linear_algebra,
     reductions,
+    selection,
     shapes,
+    sorting,
     taking,
 )
 from fxarray.numpy.promotion import DTypeLike
@@ -56,6 +58,13 @@ def _copy(x: Array) -> Array:
 
 operators.fill(
     methods={
+        "argpartition": sorting.argpartition,
+        "argsort": sorting.argsort,
+        "sort": sorting.sort,
+        "searchsorted": sorting.searchsorted,
+        "nonzero": selection.nonzero,
+        "choose": selection.choose,
+        "compress": selection.compress,
         **{
             name: getattr(reductions, name)
             for name in (
