@@ -78,7 +78,7 @@ def standard_normal(key: Array, shape: Shape, dtype: DType) -> Array:
     # Uniform in (-1, 1): the difference of the bounds rounds to 2, so nothing but the sum rounds.
     minus_one, zero = (np.array(end, dtypes.physical(dtype)) for end in (-1, 0))
     lowest = float(np.nextafter(minus_one, zero))
-    signed = unit("normal", key, shape, dtype) * 2.0 + lowest
+    signed = unit("normal", key, shape, dtype, 2) + lowest
     return lax.erf_inv(signed) * 2**0.5
 
 

@@ -109,8 +109,8 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     return place("bits", op(single), None, out_sharding)
 
 
-def unit(function: str, key: Array, shape: Shape, dtype: DType) -> Array:
-    """Multiples of the dtype's epsilon in [0, 1), each equally often.
+def unit(function: str, key: Array, shape: Shape, dtype: DType, end: int = 1) -> Array:
+    """Multiples of the dtype's epsilon in [0, 1), each equally often; times `end`, a power of 2.
 
     Raises:
       DTypeError: the format has no fraction to fill.
@@ -120,7 +120,7 @@ def unit(function: str, key: Array, shape: Shape, dtype: DType) -> Array:
     if width < 8 or not digits:
         raise DTypeError(f"{function} cannot draw {dtype}; draw float32 and convert with .astype()")
     width = 8 if digits < 8 else width
-    return cast_to(RandomBits(shape, width)(key) >> (width - digits), dtype) * 2.0**-digits
+    return cast_to(RandomBits(shape, width)(key) >> (width - digits), dtype) * (end * 2.0**-digits)
 
 
 def ranged(
