@@ -9,12 +9,16 @@ from fxarray.core.dtypes import float0 as float0
 from fxarray.devices.reference import eager as _eager
 
 # The packages of the public interface.
+from fxarray import debug as debug
 from fxarray import lax as lax
 from fxarray import numpy as numpy
 from fxarray import random as random
 from fxarray import tree as tree
 
 # Transforms.
+from fxarray.transforms.callbacks import effects_barrier as effects_barrier
+from fxarray.transforms.callbacks import io_callback as io_callback
+from fxarray.transforms.callbacks import pure_callback as pure_callback
 from fxarray.transforms import checkpoint_policies as checkpoint_policies
 from fxarray.transforms.checkpoint import checkpoint as checkpoint
 from fxarray.transforms.checkpoint import checkpoint as remat  # noqa: F401, the other name

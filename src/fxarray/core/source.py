@@ -85,6 +85,17 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return None
 
 
+def user_frames(depth: int = 1, skip_internal: bool = True) -> list[FrameType]:
+    """The frames of the call stack, innermost first; by default those outside fxarray."""
+    found: list[FrameType] = []
+    frame: FrameType | None = sys._getframe(depth + 1)
+    while frame is not None:
+        if not skip_internal or not is_internal_file(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found
+
+
 def user_location() -> Location | None:
     """The innermost place outside fxarray in the current call stack, or None."""
     frame = user_frame(2)

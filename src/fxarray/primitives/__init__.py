@@ -22,7 +22,7 @@ from fxarray.primitives import (
     sort,
     window,
 )
-from fxarray.primitives.control import cond, implicit, program_call, remat, scan, while_loop
+from fxarray.primitives.control import cond, custom, implicit, program_call, remat, scan, while_loop
 
 __all__ = [
     "bits",
