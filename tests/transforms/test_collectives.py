@@ -240,6 +240,45 @@ def test_jitted_functions_are_traced_again_for_an_axis_of_another_size():
         np.testing.assert_allclose(np.asarray(result), x / size + x.sum(), rtol=1e-6)
 
 
+def _scanned(n, lx, x):
+    step = lambda c, y: (n.sin(c) + lx.psum(c * y, "i"), lx.pmean(c, "i") * y)  # noqa: E731
+    return lx.scan(step, x.sum(), x)
+
+
+LOOPS = {
+    "scan": _scanned,
+    "cond": lambda n, lx, x: lx.cond(
+        lx.axis_size("i") > 2, lambda y: lx.psum(y, "i"), lambda y: y, x
+    ),
+    "fori_loop": lambda n, lx, x: lx.fori_loop(0, 3, lambda i, c: c + lx.pmax(c, "i"), x),
+    "while_loop": lambda n, lx, x: lx.while_loop(
+        lambda c: lx.pmax(c, "i").sum() < 5.0,
+        lambda c: c * c + lx.axis_index("i") + 1.0,
+        x,
+    ),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_collectives_work_in_bodies_of_control_flow(loop, jitted, assert_same):
+    results = []
+    for m, n, lx in MODULES:
+        mapped = m.vmap(lambda x, n=n, lx=lx: LOOPS[loop](n, lx, x), axis_name="i")
+        results.append((m.jit(mapped) if jitted else mapped)(M[0]))
+    assert_same(*results)
+
+
+@pytest.mark.parametrize("loop", ["scan", "cond"])
+def test_gradients_of_collectives_in_control_flow_agree_with_jax(loop, assert_same):
+    f = lambda n, lx, x: n.sum(LOOPS[loop](n, lx, x)[0])  # noqa: E731
+    inside = [
+        m.vmap(m.grad(lambda x, n=n, lx=lx: f(n, lx, x)), axis_name="i")(M[0])
+        for m, n, lx in MODULES
+    ]
+    assert_same(*inside, 1e-4)
+
+
 def test_collectives_carry_their_axis_as_an_effect():
     program = fxarray.make_program(lambda x: lax.psum(x, "i"), axis_env=[("i", 3)])(X)
     assert program.effects == {NamedAxis("i")}

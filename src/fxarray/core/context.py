@@ -8,7 +8,7 @@ So `grad` inside `vmap` inside `jit` each see exactly the operations meant for t
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -58,7 +58,7 @@ context = Context()
 
 
 @contextmanager
-def open_trace(trace: Trace, staging: bool = False) -> Iterator[Trace]:
+def open_trace(trace: Trace, staging: bool = False) -> Generator[Trace, None, None]:
     """Give `trace` the next level; mark it dead on the way out, so that leaks are recognised."""
     previous_level, previous_staging = context.level, context.staging
     context.level = trace.level = previous_level + 1
@@ -72,7 +72,7 @@ def open_trace(trace: Trace, staging: bool = False) -> Iterator[Trace]:
 
 
 @contextmanager
-def named_axis(name: Hashable, size: Any, trace: Trace | None) -> Iterator[None]:
+def named_axis(name: Hashable, size: Any, trace: Trace | None) -> Generator[None, None, None]:
     """Make the axis `name` known to collectives in the dynamic extent."""
     previous = context.axes
     context.axes = (*previous, Axis(name, size, trace))
@@ -83,7 +83,7 @@ def named_axis(name: Hashable, size: Any, trace: Trace | None) -> Iterator[None]
 
 
 @contextmanager
-def setting(**values: Any) -> Iterator[None]:
+def setting(**values: Any) -> Generator[None, None, None]:
     """Set fields of the context in the dynamic extent."""
     previous = {name: getattr(context, name) for name in values}
     for name, value in values.items():
