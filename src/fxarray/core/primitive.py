@@ -40,7 +40,6 @@ from fxarray.core.errors import MissingRuleError
 from fxarray.core.types import ArrayType
 
 if TYPE_CHECKING:
-    from fxarray.core.array import Array
     from fxarray.core.effects import Effect
 
 RULES = ("infer", "reference", "jvp", "transpose", "batch", "shard", "lower", "samples")
