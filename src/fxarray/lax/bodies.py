@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxarray.core import dtypes
-from fxarray.core.array import Array
+from fxarray.core.array import Array, DeviceArray
 from fxarray.core.errors import CarryTypeError, TreeStructureError
 from fxarray.core.ir import Program
 from fxarray.core.types import ArrayType
@@ -170,7 +170,7 @@ class Carry:
     def settle(
         self,
         trace: Callable[[], Trace],
-        result: Callable[[Trace], tuple[Structure, list[ArrayType]]],
+        result: Callable[[Trace], tuple[Structure, Sequence[ArrayType]]],
     ) -> Trace:
         """Trace a body until its carry has the same types before and after a step.
 
@@ -185,7 +185,7 @@ class Carry:
           CarryTypeError: naming the leaf whose type the body changes.
           TreeStructureError: naming the part whose structure it changes.
         """
-        for _ in range(len(self.arrays) + 1):
+        while True:
             traced = trace()
             structure, types = result(traced)
             check_structure(
@@ -196,10 +196,10 @@ class Carry:
                 structure,
                 self.noun,
             )
+            # Ends soon: a leaf yields to a wider type each time, and only while it is weak.
             if not self._yield_to(types):
-                break
-        self._check(traced, types)
-        return traced
+                self._check(traced, types)
+                return traced
 
     def _yield_to(self, types: Sequence[ArrayType]) -> bool:
         changed = False
@@ -209,7 +209,7 @@ class Carry:
                 continue
             dtype, weak = dtypes.promote((before.dtype, after.dtype), (before.weak, after.weak))
             if (dtype, weak) != (before.dtype, before.weak):
-                self.arrays[number] = convert(array, dtype, weak)
+                self.arrays[number] = _converted(array, dtype, weak)
                 changed = True
         return changed
 
@@ -225,6 +225,14 @@ class Carry:
                 f"{'; '.join(wrong)}. Shape and dtype must stay the same: convert the initial "
                 f"value or the one that the body returns, as by .astype()."
             )
+
+
+def _converted(array: Any, dtype: dtypes.DType, weak: bool) -> Any:
+    if isinstance(array, DeviceArray):
+        # Not an operation: a Program that is being traced need not contain it.
+        type = array.type.replace(dtype=dtype, weak=weak)
+        return DeviceArray(dtypes.cast(array.numpy_view(), dtype), type)
+    return convert(array, dtype, weak)
 
 
 def describe_function(function: Callable[..., Any]) -> str:

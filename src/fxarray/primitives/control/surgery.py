@@ -157,7 +157,7 @@ def compose_linearized(linearized: LinearizedProgram, output_count: int) -> Prog
     """
     known, linear = linearized.known, linearized.linear
     residuals = [residual_atom(linearized, source, output_count) for source in linearized.residuals]
-    mapping = dict(zip(linear.inputs, residuals, strict=False))
+    mapping: dict[Any, Atom] = dict(zip(linear.inputs, residuals, strict=False))
     return Program(
         [*known.inputs, *linear.inputs[len(residuals) :]],
         [*known.equations, *substitute(linear.equations, mapping)],
