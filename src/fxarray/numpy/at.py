@@ -11,15 +11,14 @@ from fxarray.core import dtypes
 from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
 from fxarray.core.hooks import operators
-from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
-from fxarray.lax.loops import while_loop
+from fxarray.lax.gather_scatter import apply_counted
 from fxarray.numpy.index_plan import as_items, is_mask, make_plan
 from fxarray.numpy.index_update import as_update, gather_mode, mode_name, reject_sharding, update
 from fxarray.numpy.indexing import is_plain, read, row_type
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
-from fxarray.primitives.create import full, scalar
+from fxarray.primitives.create import full
 from fxarray.primitives.windows import GatherScatterMode
 
 
@@ -222,30 +221,8 @@ def _apply(x: Array, index: Any, function: Callable[[Array], Array], **options: 
         found = IndexedArray(x, index).get(**_reading(options))
         return update("set", x, index, _same_dtype(x, function(found)), **options)
     counts = update("add", full(ArrayType(x.type.shape, dtypes.int32), 0), index, 1, **options)
-    if len(masks) == len(arrays) == 1:
-        return e.select(e.gt(counts, scalar(0, dtypes.int32)), _same_dtype(x, function(x)), x)
-    # A position that is given n times is changed in the first n rounds.
-    known = counts.concrete() if isinstance(counts, Tracer) else counts
-    if known is not None and context.staging is None:
-        for round_number in range(int(known.numpy_view().max(initial=0))):
-            x = _apply_round(x, counts, scalar(round_number, dtypes.int32), function)
-        return x
-    most = operators.methods["max"](counts)  # type: ignore[index]
-
-    def go_on(state: Any) -> Any:
-        return e.lt(state[0], most)
-
-    def body(state: Any) -> Any:
-        number, values = state
-        return e.add(number, scalar(1, dtypes.int32)), _apply_round(
-            values, counts, number, function
-        )
-
-    return while_loop(go_on, body, (scalar(0, dtypes.int32), x))[1]
-
-
-def _apply_round(x: Array, counts: Array, number: Any, function: Callable[[Array], Array]) -> Array:
-    return e.select(e.gt(counts, number), _same_dtype(x, function(x)), x)
+    once = len(masks) == len(arrays) == 1
+    return apply_counted(x, counts, lambda values: _same_dtype(x, function(values)), once)
 
 
 def _same_dtype(x: Array, new: Any) -> Array:

@@ -202,7 +202,7 @@ def _slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
     "negative."""
     known = [_slice_part(part) for part in (item.start, item.stop, item.step)]
     if type(size) is not int or any(isinstance(part, dims.Dim) for part in known):
-        return _symbolic_bounds(*known, size)
+        return _symbolic_bounds(known[0], known[1], known[2], size)
     if known[2] == 0:
         raise IndexingError("the step of a slice must not be 0")
     start, stop, step = slice(*known).indices(size)

@@ -196,14 +196,14 @@ def _scatter(
         columns[d] = _reshape_any(lifted, (*plan.group_shape, *[1] * len(stepped)))
     for position, d in enumerate(stepped):
         sizes = [1] * len(batch_shape)
-        count = box_shape[d]
-        if type(count) is not int or type(plan.starts[d]) is not int:
+        count, start = box_shape[d], plan.starts[d]
+        if type(count) is not int or type(start) is not int:
             raise ArgumentError(
                 f"x.at[index] with a slice that has a step needs a dimension of known size, got "
                 f"{x.type}"
             )
         sizes[group_rank + position] = count
-        known = plan.starts[d] + plan.strides[d] * np.arange(count, dtype=np.int32)
+        known = start + plan.strides[d] * np.arange(count, dtype=np.int32)
         known = known[::-1] if d in plan.reverse else known
         columns[d] = known.reshape(sizes)
     windows: list[int] = []
@@ -237,7 +237,8 @@ def _scatter(
 def broadcast_any(array: Any, shape: Shape) -> Any:
     """An index array, known or not, broadcast to `shape`."""
     if isinstance(array, np.ndarray):
-        return np.broadcast_to(array, shape)
+        sizes: Any = shape
+        return np.broadcast_to(array, sizes)
     return broadcast_array(array, shape)
 
 

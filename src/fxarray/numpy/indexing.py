@@ -209,7 +209,8 @@ def _read_nothing(box: Array, shape: Shape, mode: GatherScatterMode, fill_value:
 def index_vectors(arrays: list[Any], shape: Shape) -> Array:
     """Index arrays broadcast to `shape` and stacked along a new last axis."""
     if all(isinstance(array, np.ndarray) for array in arrays):
-        known = [np.broadcast_to(array, shape) for array in arrays]
+        sizes: Any = shape
+        known = [np.broadcast_to(array, sizes) for array in arrays]
         return operators.asarray(np.stack(known, axis=-1))
     given = [operators.asarray(array) for array in arrays]
     found = {array.type.dtype for array in given}

@@ -51,10 +51,11 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         (x,) = arrays
-        sizes = [1] * len(self.shape)
+        shape: Any = self.shape
+        sizes = [1] * len(shape)
         for position, dimension in enumerate(self.dimensions):
             sizes[dimension] = x.shape[position]
-        return (np.broadcast_to(x.reshape(sizes), self.shape),)
+        return (np.broadcast_to(x.reshape(sizes), shape),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         (cotangent,), (x,) = cotangents, operands
