@@ -65,7 +65,8 @@ def _has_infinity(dtype: DType) -> bool:
     return bool(np.isinf(infinity))
 
 
-def _all_bits(dtype: DType) -> Any:
+def all_bits(dtype: DType) -> Any:
+    """The number of a dtype in which all bits are set: the conjunction of no elements."""
     if dtypes.is_bool(dtype):
         return True
     return -1 if dtypes.is_signed(dtype) else int(dtypes.iinfo(dtype).max)
@@ -233,7 +234,7 @@ class ReduceAnd(Reduction, name="reduce_and"):
     accepts: ClassVar[int] = BITS
     differentiable: ClassVar[bool] = False
     function: ClassVar[np.ufunc] = np.bitwise_and
-    identity: ClassVar[Callable[[DType], Any]] = staticmethod(_all_bits)
+    identity: ClassVar[Callable[[DType], Any]] = staticmethod(all_bits)
     combined_by: ClassVar[str | None] = "and"
 
 
