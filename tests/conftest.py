@@ -1,5 +1,6 @@
 """Settings for every test."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Times vary too much on a shared machine for a deadline to mean anything; examples do not depend
@@ -12,3 +13,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fxarray")
+
+
+def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
+    """Name parameters without addresses, so that every worker collects the same names."""
+    if " at 0x" in repr(val):
+        return f"{argname}-{getattr(val, '__name__', type(val).__name__)}"
+    return None

@@ -43,7 +43,7 @@ ALL_POLICIES = [
 ]
 
 
-@pytest.mark.parametrize("policy", ALL_POLICIES, ids=str)
+@pytest.mark.parametrize("policy", ALL_POLICIES)
 def test_values_and_gradients_are_those_of_the_function(policy):
     w, x = weights()
     f = fx.checkpoint(mlp, policy=policy)

@@ -73,7 +73,7 @@ STATICS = [
 ]
 
 
-@pytest.mark.parametrize("value", STATICS, ids=repr)
+@pytest.mark.parametrize("value", STATICS)
 def test_values_that_are_no_arrays_are_static(value):
     assert not is_array_like(value)
     arrays, structure = flatten_tree({"s": value, "x": 1.0})
@@ -179,7 +179,7 @@ def test_names_of_arguments_follow_the_signature():
     assert names == ["params['w'][0]", "params['w'][1]", "rest[0]", "rest[1]", "scale", "tail[0]"]
 
 
-@pytest.mark.parametrize("value", STATICS, ids=repr)
+@pytest.mark.parametrize("value", STATICS)
 def test_statics_pass_through_every_value_carrying_transform(value):
     def f(x, s):
         assert s is value
