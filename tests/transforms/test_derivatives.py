@@ -168,7 +168,13 @@ def test_holomorphic_functions_have_complex_derivatives():
     with pytest.raises(NonDifferentiableError, match="returns a complex scalar"):
         fxarray.grad(lambda z: fnp.real(z), holomorphic=True)(z)
     with pytest.raises(TypeError, match="holomorphic"):
-        fxarray.grad(lambda z: fnp.real(z))(z)
+        fxarray.grad(lambda z: z * z)(z)
+
+
+def test_real_functions_of_complex_numbers_have_gradients_as_in_jax():
+    z = 1 + 2j
+    assert complex(fxarray.grad(lambda z: abs(z) ** 2)(z)) == pytest.approx(2 - 4j)
+    assert complex(fxarray.jacrev(lambda z: abs(z) ** 2)(z)) == pytest.approx(2 - 4j)
 
 
 # --- integers -------------------------------------------------------------------------------------

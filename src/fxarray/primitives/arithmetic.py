@@ -46,14 +46,14 @@ from fxarray.primitives.support import (
 
 # --- parts of complex numbers ---------------------------------------------------------------------
 
-def _make_complex(x: Values, y: Values) -> Values:
-    result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.complex128)
+def _complex(x: Values, y: Values) -> Values:
+    result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
     result.real, result.imag = x, y  # x + 1j * y turns infinite parts into NaN
     return result
 
 
 complex = row(
-    "complex", _make_complex, FLOAT, arity=2, result=dtypes.to_complex,
+    "complex", _complex, FLOAT, arity=2, result=dtypes.to_complex, fast=_complex,
     derivatives=[
         lambda t, z, x, y: complex(t, number_like(t, 0)),
         lambda t, z, x, y: complex(number_like(t, 0), t),
@@ -128,13 +128,39 @@ def scale(x: Any, factor: float) -> Any:
     return mul(x, number_like(x, factor))
 
 
-def _divide(x: Values, y: Values) -> Values:
-    if x.dtype.kind not in "iu":
+def quotient(x: Values, y: Values) -> Values:
+    """x / y in NumPy, as `div` defines it."""
+    if x.dtype.kind == "f":
         return np.divide(x, y)
+    if x.dtype.kind == "c":
+        return _complex_quotient(x, y)
     by_zero = y == 0
     safe = np.where(by_zero, np.ones((), y.dtype), y)
     quotient = np.floor_divide(np.subtract(x, np.fmod(x, safe)), safe)
     return np.where(by_zero, np.zeros((), x.dtype), quotient)
+
+
+def _complex_quotient(x: Values, y: Values) -> Values:
+    # NumPy's quotient is NaN where, by the C standard (annex G.5.1), it is infinite or zero.
+    result = np.divide(x, y)
+    lost = np.isnan(result.real) & np.isnan(result.imag)
+    if not np.any(lost):
+        return result
+    x, y = np.broadcast_arrays(x, y)
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    x_infinite, y_infinite = np.isinf(a) | np.isinf(b), np.isinf(c) | np.isinf(d)
+    x_known, y_known = ~(np.isnan(a) | np.isnan(b)), ~(np.isnan(c) | np.isnan(d))
+    infinity = np.copysign(np.inf, c)
+    by_zero = lost & (y == 0) & ~(np.isnan(a) & np.isnan(b))
+    result = np.where(by_zero, _complex(infinity * a, infinity * b), result)
+    a1, b1 = (np.copysign(np.isinf(part).astype(part.dtype), part) for part in (a, b))
+    c1, d1 = (np.copysign(np.isinf(part).astype(part.dtype), part) for part in (c, d))
+    above = lost & ~by_zero & x_infinite & y_known & ~y_infinite
+    huge = _complex(np.inf * (a1 * c + b1 * d), np.inf * (b1 * c - a1 * d))
+    result = np.where(above, huge, result)
+    below = lost & y_infinite & x_known & ~x_infinite
+    tiny = _complex(0.0 * (a * c1 + b * d1), 0.0 * (b * c1 - a * d1))
+    return np.where(below, tiny, result)
 
 
 def _remainder(x: Values, y: Values) -> Values:
@@ -146,7 +172,7 @@ def _remainder(x: Values, y: Values) -> Values:
 
 
 div = row(
-    "div", _divide, NUMBER, arity=2, fast=_divide,
+    "div", quotient, NUMBER, arity=2, fast=quotient,
     derivatives=[lambda t, z, x, y: div(t, y), lambda t, z, x, y: neg(mul(t, div(z, y)))],
     transposes=[lambda ct, x, y: div(ct, y), None],
     domain=((-2.0, 2.0), (0.5, 2.0)),

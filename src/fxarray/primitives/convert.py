@@ -299,6 +299,10 @@ def _round_mantissa(x: Values, bits: int) -> Values:
     fraction, exponent = np.frexp(x)
     # The leading bit of frexp's fraction stands just after the point.
     rounded = np.rint(np.ldexp(fraction, bits + 1))
+    if bits == 0:
+        # The last bit kept, by which a number is even, is then that of the (biased) exponent.
+        down = (np.abs(fraction) == 0.75) & (exponent % 2 == 0)
+        rounded = np.where(down, np.sign(x), rounded)
     return np.copysign(np.ldexp(rounded, exponent - (bits + 1)), x)
 
 

@@ -12,7 +12,7 @@ from fxarray.core import dtypes
 from fxarray.core.errors import ArgumentError, DTypeError
 from fxarray.core.primitive import Sample
 from fxarray.core.types import ArrayType
-from fxarray.primitives.arithmetic import add, div, mul, scale, sub
+from fxarray.primitives.arithmetic import add, div, mul, quotient, scale, sub
 from fxarray.primitives.comparison import (
     eq,
     select,
@@ -99,7 +99,11 @@ def _repeated_product(x: Values, exponent: int) -> Values:
         if remaining:
             factor = np.multiply(factor, factor)
     result = np.broadcast_to(result, x.shape)
-    return result if exponent >= 0 else np.divide(np.ones((), x.dtype), result)
+    return result if exponent >= 0 else _reciprocal(result)
+
+
+def _reciprocal(x: Values) -> Values:
+    return quotient(np.ones((), x.dtype), x)
 
 
 def _wrapping_power(x: Values, y: Values) -> Values:
@@ -197,7 +201,7 @@ sqrt = row(
 
 
 def _reciprocal_root(x: Values) -> Values:
-    return np.divide(np.ones((), x.dtype), np.sqrt(x))
+    return _reciprocal(np.sqrt(x))
 
 
 rsqrt = row(

@@ -115,8 +115,8 @@ def check_inputs(
     """Check that derivatives exist with respect to the varying arrays, and say for which.
 
     Raises:
-      NonDifferentiableError: for an integer array without `allow_int`, a complex one without
-        `holomorphic`, or a real one with it.
+      NonDifferentiableError: for an integer array without `allow_int`, a real one with
+        `holomorphic`, or a complex one without it in forward mode.
     """
     wanted: list[bool] = []
     for place, array in enumerate(flat.arrays):
@@ -124,7 +124,8 @@ def check_inputs(
         if dtypes.is_float(dtype) and not holomorphic:
             wanted.append(True)
             continue
-        if dtypes.is_complex(dtype) and holomorphic:
+        # Forward mode would need two directions for each complex number.
+        if dtypes.is_complex(dtype) and (holomorphic or selected.transform != "jacfwd"):
             wanted.append(True)
             continue
         if not dtypes.is_inexact(dtype) and allow_int and not holomorphic:
@@ -140,13 +141,8 @@ def check_inputs(
         if dtypes.is_complex(dtype):
             raise NonDifferentiableError(
                 f"{what}{array.type}. For the complex derivative of a holomorphic function use "
-                f"{transform}(..., holomorphic=True)."
-                + (
-                    ""
-                    if transform not in {"jacfwd"}
-                    else " For others use vjp or jvp, or differentiate with respect to real and "
-                    "imaginary parts."
-                )
+                f"{transform}(..., holomorphic=True). For others use jacrev, vjp or jvp, or "
+                f"differentiate with respect to real and imaginary parts."
             )
         raise NonDifferentiableError(
             f"{what}{array.type}; derivatives exist with respect to float and complex inputs only. "
