@@ -7,7 +7,7 @@ follow JAX's convention: transposition does not conjugate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,9 +26,11 @@ from fxarray.primitives.comparison import (
 from fxarray.primitives.elementwise_base import (
     LOWERED_LATER,
     Elementwise,
+    align_batch_axes,
     elementwise_samples,
     row,
 )
+from fxarray.primitives.movement import broadcast_axis
 from fxarray.primitives.support import (
     COMPLEX,
     FLOAT,
@@ -45,6 +47,7 @@ from fxarray.primitives.support import (
 )
 
 # --- parts of complex numbers ---------------------------------------------------------------------
+
 
 def _complex(x: Values, y: Values) -> Values:
     result = np.empty(np.broadcast_shapes(x.shape, y.shape), np.result_type(x.dtype, np.complex64))
@@ -142,7 +145,7 @@ def quotient(x: Values, y: Values) -> Values:
 
 def _complex_quotient(x: Values, y: Values) -> Values:
     # NumPy's quotient is NaN where, by the C standard (annex G.5.1), it is infinite or zero.
-    result = np.divide(x, y)
+    result: Values = np.divide(x, y)
     lost = np.isnan(result.real) & np.isnan(result.imag)
     if not np.any(lost):
         return result
@@ -297,6 +300,13 @@ class Clamp(Elementwise, name="clamp"):
         )[position]()
         return select(wins, tangent, number_like(tangent, 0))
 
+    def batch(
+        self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        (low, x, high), axis = align_batch_axes(size, operands, axes)
+        # A bound that differs between lanes does not go with an x that is one number for all.
+        return self.bind(low, x if x.type.shape else broadcast_axis(x, size, 0), high), (axis,)
+
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
         for dtype in sample_dtypes(cls.accepts):
@@ -342,5 +352,3 @@ class Round(Elementwise, name="round"):
             yield from elementwise_samples(cls(to_even), rng)
             ties = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])
             yield Sample(cls(to_even), (ties,), differentiable=False)
-
-

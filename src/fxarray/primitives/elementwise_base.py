@@ -8,6 +8,7 @@ follows from that.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from types import new_class
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -234,9 +235,7 @@ def align_batch_axes(
     size: Any, operands: Sequence[Any], axes: Sequence[int | None]
 ) -> tuple[list[Any], int]:
     """Operands of an elementwise operation with their mapped axes in one place, and that place."""
-    ranks = [
-        x.type.ndim - (axis is not None) for x, axis in zip(operands, axes, strict=True)
-    ]
+    ranks = [x.type.ndim - (axis is not None) for x, axis in zip(operands, axes, strict=True)]
     rank = max(ranks)
     mapped = {axis for axis, r in zip(axes, ranks, strict=True) if axis is not None and r == rank}
     target = mapped.pop() if len(mapped) == 1 else 0
@@ -317,7 +316,9 @@ def row(
         "EXCUSED": excuses,
     }
     class_name = "".join(part.capitalize() for part in name.split("_"))
-    cls = type(Elementwise)(class_name, (Elementwise,), attributes, name=name)
+    cls = new_class(
+        class_name, (Elementwise,), {"name": name}, lambda space: space.update(attributes)
+    )
     instance = cls()
     INSTANCES[name] = instance
     return instance

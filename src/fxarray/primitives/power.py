@@ -42,6 +42,7 @@ from fxarray.primitives.support import (
 
 # --- powers ---------------------------------------------------------------------------------------
 
+
 class IntegerPow(Elementwise, name="integer_pow"):
     """x to the power of an integer known while tracing."""
 
