@@ -1,0 +1,1 @@
+"""What fxarray costs, measured beside JAX in one process: `python -m benchmarks --help`."""
