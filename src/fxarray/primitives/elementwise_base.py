@@ -36,6 +36,8 @@ from fxarray.primitives.support import (
 Derivative: TypeAlias = Callable[..., Any]
 Interval: TypeAlias = tuple[float, float]
 
+_LAST_COMPLEX = np.dtype(np.clongdouble).num
+
 LOWERED_LATER = "elementwise lowering arrives with the kernel compiler"
 
 
@@ -156,9 +158,9 @@ class Elementwise(Primitive):
         return (dtypes.cast(value, dtype),)
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
-        fast = type(self).fast
-        dtype = arrays[0].dtype
-        if fast is None or dtype.kind == "V" or dtype.char == "e":
+        fast = self.fast
+        # float16, and what ml_dtypes adds, have numbers above those of NumPy's other dtypes.
+        if fast is None or arrays[0].dtype.num > _LAST_COMPLEX:
             return self.reference(*arrays)
         value = quietly(fast, arrays)
         return (value if type(value) is np.ndarray else np.asarray(value),)
