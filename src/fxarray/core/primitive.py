@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -147,7 +147,17 @@ def canonical_key(value: Any) -> Hashable:
     return value
 
 
+def _refuse_assignment(self: Any, name: str, value: Any) -> None:
+    raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _has_parameters_of_its_own(cls: type) -> bool:
+    annotations: dict[str, Any] = cls.__dict__.get("__annotations__", {})
+    return any("ClassVar" not in str(annotation) for annotation in annotations.values())
+
+
 @dataclass_transform(frozen_default=True, eq_default=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Primitive:
     """An operation of fxarray; see the module's docstring for its rules.
 
@@ -183,7 +193,11 @@ class Primitive:
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        dataclass(frozen=True, eq=False, repr=False)(cls)
+        if _has_parameters_of_its_own(cls):
+            dataclass(frozen=True, eq=False, repr=False)(cls)
+        else:
+            # Making a dataclass compiles source, which for hundreds of rows is felt at import.
+            cls.__setattr__ = _refuse_assignment  # type: ignore[method-assign]
         if not fields(cls):  # type: ignore[arg-type]
             # Without parameters there is one instance, so identity is equality, at full speed.
             cls._only = None
