@@ -40,20 +40,37 @@ JAXS = namespace(jax, jnp, jax.lax, bounded_while)
 @pytest.fixture
 def agree():
     """Compare `make(library)(*arguments)` of fxarray with that of JAX, in float64."""
-
-    def check(make, *arguments, tolerance=1e-9):
-        with jax.enable_x64(True):
-            expected = optree.tree_leaves(make(JAXS)(*map(jnp.asarray, arguments)))
-            expected = [np.asarray(value) for value in expected]
-        # NumPy's float64 scalars are weakly typed in fxarray; its 0-dimensional arrays are not.
-        actual = make(OURS)(*[fnp.asarray(np.asarray(x)) for x in arguments])
-        actual = optree.tree_leaves(actual)
-        for a, b in zip(actual, expected, strict=True):
-            a = np.asarray(a)
-            assert a.shape == b.shape
-            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
-
     return check
+
+
+def check(make, *arguments, tolerance=1e-9, key=None, same=None):
+    """Raise unless both libraries give the same.
+
+    Args:
+      make: from a library to a function.
+      arguments: its arguments.
+      tolerance: relative and absolute.
+      key: under what to remember JAX's results, for the tests that should give the same.
+      same: for JAX, another function that should give the same as `make`.
+    """
+    expected = _REMEMBERED.get(key)
+    if expected is None:
+        with jax.enable_x64(True):
+            # One compilation takes less time than one for each operation.
+            function = jax.jit((same or make)(JAXS))
+            expected = optree.tree_leaves(function(*map(jnp.asarray, arguments)))
+            expected = [np.asarray(value) for value in expected]
+        if key is not None:
+            _REMEMBERED[key] = expected
+    # NumPy's float64 scalars are weakly typed in fxarray; its 0-dimensional arrays are not.
+    actual = make(OURS)(*[fnp.asarray(np.asarray(x)) for x in arguments])
+    for a, b in zip(optree.tree_leaves(actual), expected, strict=True):
+        a = np.asarray(a)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+_REMEMBERED = {}
 
 
 @pytest.fixture

@@ -170,7 +170,8 @@ def _scan_in_python(
 
     def stack(*values: Any) -> Any:
         rows = [operators.broadcast_axis(operators.asarray(v), 1, 0) for v in values]
-        return concatenate(rows, 0)
+        dtype, weak = dtypes.promote([r.dtype for r in rows], [r.weak_type for r in rows])
+        return concatenate([convert(row, dtype, weak) for row in rows], 0)
 
     return carry, tree.map(stack, *ys)
 
