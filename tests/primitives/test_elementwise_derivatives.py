@@ -15,7 +15,7 @@ from fxarray.core import dtypes
 from fxarray.core.errors import MissingRuleError
 from fxarray.core.primitive import REGISTRY
 from fxarray.primitives.elementwise_base import Elementwise
-from fxarray.primitives.support import random_operand
+from fxarray.primitives.support import COMPLEX, FLOAT, random_operand
 
 WIDE = (np.dtype("float64"), np.dtype("complex128"))
 
@@ -72,7 +72,7 @@ def test_derivative_agrees_with_central_differences(name: str, cls: type[Element
         slope = (at(step) - at(-step)) / (2 * step)
         np.testing.assert_allclose(np.asarray(tangent), slope, rtol=2e-7, atol=2e-8)
         tried += 1
-    accepts_wide = cls.accepts & 24  # floats or complex numbers
+    accepts_wide = cls.accepts & (FLOAT | COMPLEX)
     makes_wide = any(True for _ in trials(cls))
     if accepts_wide and makes_wide and cls.differentiable:
         assert tried, f"{name} has derivatives, but no sample tried them"
@@ -107,6 +107,35 @@ def test_reverse_mode_is_the_transpose_of_forward_mode(name: str, cls: type[Elem
         assert [c.type.same_array(x.type) for c, x in zip(pulled, points, strict=True)] == [
             True
         ] * len(points)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        n
+        for n, cls in rows()
+        if cls.arity == 1 and cls.differentiable and cls.accepts & FLOAT and n != "select_n"
+    ],
+)
+def test_second_derivative_agrees_with_differences_of_the_first(name: str) -> None:
+    cls = REGISTRY[name]
+    tried = 0
+    for op, operands, _ in trials(cls):
+        if operands[0].dtype != np.float64:
+            continue
+        (result_type,) = op.infer(fnp.asarray(operands[0]).type)
+        if result_type.dtype != np.float64:
+            continue
+
+        def first(x: Any, op: Any = op) -> Any:
+            return fxarray.grad(lambda x: op(x).sum())(x)
+
+        x = fnp.asarray(operands[0])
+        second = fxarray.grad(lambda x: first(x).sum())(x)
+        high, low = (np.asarray(first(x + step)) for step in (1e-6, -1e-6))
+        np.testing.assert_allclose(np.asarray(second), (high - low) / 2e-6, rtol=1e-6, atol=1e-7)
+        tried += 1
+    assert tried
 
 
 def slope(function: Callable[..., Any], x: Any, dtype: str = "float64") -> Any:
