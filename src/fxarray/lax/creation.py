@@ -35,10 +35,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     reject_sharding("broadcasted_iota", out_sharding)
     sizes = as_shape("broadcasted_iota", shape)
     axis = as_axis("broadcasted_iota", dimension, len(sizes))
-    found = dtypes.canonical(dtype)
-    if dtypes.is_bool(found):
-        return convert(Iota(dtypes.int32, sizes, axis)(), found)
-    return Iota(found, sizes, axis)()
+    return Iota(dtypes.canonical(dtype), sizes, axis)()
 
 
 def full(shape: Any, fill_value: ArrayLike, dtype: Any = None, *, sharding: Any = None) -> Array:

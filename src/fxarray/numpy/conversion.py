@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxarray.core import dtypes
+from fxarray.core import dims, dtypes
 from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
 from fxarray.core.dtypes import DType
@@ -19,6 +19,7 @@ from fxarray.primitives.convert import convert
 from fxarray.primitives.elementwise import copy as copy_elements
 from fxarray.primitives.joining import concatenate
 from fxarray.primitives.movement import broadcast_axis, reshape
+from fxarray.primitives.sizes import size_value
 
 _PYTHON_NUMBERS = frozenset((bool, int, float, complex))
 
@@ -137,6 +138,8 @@ def _from_anything(a: Any, dtype: DType | None) -> Array:
         return result if dtype is None else cast_concrete(result, dtype)
     if isinstance(a, list | tuple):
         return _from_sequence(a, dtype)
+    if isinstance(a, dims.Dim):
+        return size_value(a) if dtype is None else convert(size_value(a), dtype)
     convertible = getattr(a, "__jax_array__", None)
     if convertible is not None:
         return asarray(convertible(), dtype=dtype)

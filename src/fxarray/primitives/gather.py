@@ -114,12 +114,9 @@ class Gather(Primitive, name="gather"):
             return (np.moveaxis(values, windowed, numbers.offset_dims),)
         columns = [np.clip(c, 0, x.shape[d] - 1) for c, d in zip(columns, taken, strict=True)]
         kept = window_dims(numbers, x.ndim)
-        values = np.transpose(x, (*taken, *kept))[tuple(columns)]
-        if values.ndim < batch_rank + len(kept) or values.shape[:batch_rank] != indices.shape[:-1]:
-            shape = indices.shape[:-1] + tuple([x.shape[d] for d in kept])
-            values = np.array(np.broadcast_to(values, shape))
+        values = np.asarray(np.transpose(x, (*taken, *kept))[tuple(columns)])
         if not np.all(inside):
-            values[~np.broadcast_to(inside, indices.shape[:-1])] = self._cast_fill(x)
+            values[~inside] = self._cast_fill(x)
         return (np.moveaxis(values, range(batch_rank, values.ndim), numbers.offset_dims),)
 
     def _cast_fill(self, x: Values) -> Values:

@@ -221,7 +221,7 @@ class Rev(Primitive, name="rev"):
         return (ArrayType(x.shape, x.dtype, x.weak),)
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return (np.flip(arrays[0], self.dimensions),)
+        return (np.asarray(np.flip(arrays[0], self.dimensions)),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         return self.bind(cotangents[0])

@@ -73,7 +73,7 @@ class Slice(Primitive, name="slice"):
         return (ArrayType(tuple(sizes), x.dtype, x.weak),)
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
-        return (arrays[0][tuple(map(slice, *self._bounds()))],)
+        return (arrays[0][(*map(slice, *self._bounds()), ...)],)
 
     def _bounds(self) -> tuple[Any, ...]:
         return (self.start_indices, self.limit_indices, self.strides)

@@ -296,15 +296,16 @@ def index_columns(
         if d in numbers.start_index_map or slice_sizes[d] != shape[d]:
             return None
     taken = tuple(sorted(numbers.collapsed_slice_dims + numbers.operand_batching_dims))
+    batch = indices.shape[:-1]
     columns: list[Values] = []
     for d in taken:
         if d in numbers.start_index_map:
             columns.append(indices[..., numbers.start_index_map.index(d)])
         elif d in numbers.operand_batching_dims:
             lane = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(d)]
-            sizes = [1] * (indices.ndim - 1)
-            sizes[lane] = indices.shape[lane]
-            columns.append(np.arange(indices.shape[lane]).reshape(sizes))
+            sizes = [1] * len(batch)
+            sizes[lane] = batch[lane]
+            columns.append(np.broadcast_to(np.arange(batch[lane]).reshape(sizes), batch))
         else:
-            columns.append(np.zeros((), np.int64))
+            columns.append(np.zeros(batch, np.int64))
     return taken, columns
