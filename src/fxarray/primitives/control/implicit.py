@@ -21,9 +21,10 @@ from fxarray.interpreters.linearize import linearize_program
 from fxarray.interpreters.memo import memoised
 from fxarray.interpreters.staging import stage_closed
 from fxarray.interpreters.transpose import transpose_program
-from fxarray.primitives.arithmetic import div, mul, neg, sub
+from fxarray.primitives.arithmetic import add, div, mul, neg, sub
 from fxarray.primitives.control.numpy_runner import numpy_function
 from fxarray.primitives.control.surgery import ControlFlow, nonzero_flags, split, spread
+from fxarray.primitives.create import scalar
 
 
 def tangents_of(
@@ -158,10 +159,10 @@ class CustomRoot(ControlFlow, name="custom_root"):
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
-        scalar = ArrayType((3,), np.dtype("float32"))
-        function = stage_closed(lambda a, x: [sub(mul(a, x), a)], [scalar] * 2, "f")
-        solve = stage_closed(lambda a, guess: [div(a, a), guess], [scalar] * 2, "solve")
-        tangent = stage_closed(lambda a, x, y: [div(y, a)], [scalar] * 3, "tangent_solve")
+        vector = ArrayType((3,), np.dtype("float32"))
+        function = stage_closed(lambda a, x: [sub(mul(a, x), a)], [vector] * 2, "f")
+        solve = stage_closed(lambda a, guess: [div(a, a), guess], [vector] * 2, "solve")
+        tangent = stage_closed(lambda a, x, y: [div(y, a)], [vector] * 3, "tangent_solve")
         op = cls(function, solve, tangent, (1, 1, 1))
         a = rng.uniform(1, 2, size=3).astype("float32")
         yield Sample(op, (a, a, a, np.zeros(3, "float32")), differentiable=False)
@@ -292,12 +293,12 @@ class LinearSolve(ControlFlow, name="custom_linear_solve"):
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
         vector = ArrayType((3,), np.dtype("float32"))
-        matvec = stage_closed(lambda a, x: [mul(a, x)], [vector] * 2, "matvec")
-        solve = stage_closed(lambda a, b: [div(b, a)], [vector] * 2, "solve")
-        op = cls(matvec, matvec, solve, solve, (1, 1, 1, 1), 1)
-        a, b = rng.uniform(1, 2, size=3).astype("float32"), rng.normal(size=3).astype("float32")
-        yield Sample(op, (a, a, a, a, b), differentiable=False)
-        yield Sample(op, (a, a, a, a, b[:2]), error=ProgramError)
+        double = stage_closed(lambda x: [add(x, x)], [vector], "double")
+        halve = stage_closed(lambda b: [mul(b, scalar(0.5, vector.dtype))], [vector], "halve")
+        op = cls(double, double, halve, halve, (0, 0, 0, 0), 1)
+        b = rng.normal(size=3).astype("float32")
+        yield Sample(op, (b,))
+        yield Sample(op, (b[:2],), error=ProgramError)
 
 
 def transposed_matvec(matvec: Program, const_count: int) -> Program:
