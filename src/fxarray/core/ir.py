@@ -108,6 +108,10 @@ class Equation:
             self.scopes,
         )
 
+    def __reduce__(self) -> Any:
+        # Source locations hold code objects, which mean nothing in another process.
+        return (Equation, (self.op, self.inputs, self.outputs, None, self.scopes))
+
     def __repr__(self) -> str:
         return f"Equation({self.op}, {len(self.inputs)} inputs, {[v.type for v in self.outputs]})"
 
@@ -211,6 +215,10 @@ class Program:
         if self._hash is None:
             self._hash = hash(self.key)
         return self._hash
+
+    def __reduce__(self) -> Any:
+        # Without the hash: strings hash differently in another process.
+        return (Program, (self.inputs, self.equations, self.outputs, self.constants, self.name))
 
     def replace(self, **changes: Any) -> Program:
         """A changed copy, checked again."""

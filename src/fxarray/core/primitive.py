@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 import numpy as np
 
 from fxarray.core import hooks
+from fxarray.core.array import DeviceArray
 from fxarray.core.context import context, find_axis
 from fxarray.core.dims import Dim
 from fxarray.core.errors import MissingRuleError
@@ -180,6 +181,8 @@ class Primitive:
     memoise_infer: ClassVar[bool] = True
 
     _only: ClassVar[Primitive | None] = None
+    # Whether the class has axis names at all, which `bind` would otherwise ask each time.
+    _communicates: ClassVar[bool] = False
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         if cls.__hash__ is not object.__hash__:
@@ -189,10 +192,15 @@ class Primitive:
         return cls._only
 
     def __reduce__(self) -> Any:
-        return (type(self), tuple(self.parameters().values()))
+        cls = type(self)
+        # Classes made from rows of tables are found by name, since they are in no module.
+        if REGISTRY.get(cls.name) is cls:
+            return (unpickle, (cls.name, tuple(self.parameters().values())))
+        return (cls, tuple(self.parameters().values()))
 
     def __init_subclass__(cls, name: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls._communicates = cls.axis_names is not Primitive.axis_names
         if _has_parameters_of_its_own(cls):
             dataclass(frozen=True, eq=False, repr=False)(cls)
         else:
@@ -259,6 +267,12 @@ class Primitive:
     def bind(self, *operands: Any) -> tuple[Any, ...]:
         """Apply the operation; always returns a tuple."""
         trace: Any = context.staging
+        if trace is None and not self._communicates:
+            for operand in operands:
+                if type(operand) is not DeviceArray:
+                    break
+            else:
+                return hooks.execution.execute(self, operands)
         level = -1 if trace is None else trace.level
         try:
             for operand in operands:
@@ -267,7 +281,7 @@ class Primitive:
                     trace, level = candidate, candidate.level
         except AttributeError:
             return self.bind(*map(hooks.operators.asarray, operands))
-        if self.axis_names:
+        if self._communicates:
             for axis_name in self.axis_names:
                 axis_trace = find_axis(axis_name).trace
                 if axis_trace is not None and axis_trace.level > level:
@@ -389,6 +403,11 @@ class Primitive:
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 _INFERRED: dict[Any, tuple[ArrayType, ...]] = {}
 _INFERRED_LIMIT = 100_000
+
+
+def unpickle(name: str, parameters: tuple[Any, ...]) -> Primitive:
+    """The operation of a registered name with these parameters."""
+    return REGISTRY[name](*parameters)
 
 
 def register(cls: type[Primitive]) -> None:

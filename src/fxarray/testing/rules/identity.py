@@ -1,0 +1,138 @@
+"""Checks of operations as values: equality, hashing, pickling, printing, and completeness."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxarray.core.errors import FxArrayError
+from fxarray.core.primitive import RULES, Linear, Primitive, Sample, Zero
+from fxarray.core.python_source import program_from_source
+from fxarray.interpreters.staging import stage
+from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.testing.rules.operands import device_arrays, types_of
+
+
+def check_identity(sample: Sample) -> None:
+    """An equal operation made from the parameters is equal, hashes alike, prints with its name."""
+    op = sample.op
+    again = type(op)(**op.parameters())
+    assert again == op, f"{op}: not equal to one made from its parameters"
+    assert hash(again) == hash(op), f"{op}: equal operations hash differently"
+    assert again.key == op.key, f"{op}: equal operations have different keys"
+    assert op.name and repr(op).startswith(op.name), f"{op!r} does not start with its name"
+    for name, value in op.parameters().items():
+        assert value is None or value == value or value is value, f"{op}: parameter {name}"
+    # Only another value of a parameter can make an operation differ.
+    assert op != Primitive(), f"{op}: equal to an operation of another class"
+
+
+def check_pickle(sample: Sample) -> None:
+    """Pickling and unpickling gives an equal operation; those that hold a function may refuse."""
+    op = sample.op
+    try:
+        data = pickle.dumps(op)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        functions = [value for value in _parameters(op) if callable(value)]
+        assert functions, f"{op}: cannot be pickled, although it holds no function"
+        return
+    assert pickle.loads(data) == op, f"{op}: not equal to its copy by pickle"
+
+
+def _parameters(op: Primitive) -> list[Any]:
+    """The values among an operation's parameters, those of operations in its Programs included."""
+    found: list[Any] = []
+    queue: list[Any] = list(op.parameters().values())
+    while queue:
+        value = queue.pop()
+        found.append(value)
+        if isinstance(value, (tuple, list)):
+            queue.extend(value)
+        for equation in getattr(value, "equations", ()):
+            queue.extend(equation.op.parameters().values())
+        queue.extend(getattr(value, "__dict__", {}).values())
+    return found
+
+
+def check_python_source(sample: Sample) -> None:
+    """The operation's Program, printed as Python and run, is the same Program."""
+    program, _ = stage(sample.op.bind, types_of(device_arrays(sample)), sample.op.name)
+    source = program.to_python()
+    again = program_from_source(source)
+    assert again == program, f"{sample.op}: from\n{source}\ncomes\n{again}\nnot\n{program}"
+
+
+# --- completeness ---------------------------------------------------------------------------------
+
+
+def defines(cls: type[Primitive], rule: str) -> bool:
+    """Whether a class has a rule of its own or by derivation."""
+    own = getattr(cls, rule)
+    base = getattr(Primitive, rule)
+    if getattr(own, "__func__", own) is not getattr(base, "__func__", base):
+        if rule == "transpose" and own is Elementwise.transpose:
+            overridden = cls.transposed is not Elementwise.transposed  # type: ignore[attr-defined]
+            return overridden or cls.transposes is not None  # type: ignore[attr-defined]
+        return True
+    return rule == "jvp" and (bool(cls.linear_operands) or not cls.differentiable)
+
+
+def check_complete(cls: type[Primitive]) -> None:
+    """Each rule is there, or a sentence says why not; and nothing else is excused."""
+    for rule in RULES:
+        excuse = cls.EXCUSED.get(rule)
+        if excuse is None:
+            assert defines(cls, rule), f"{cls.name} has neither a rule {rule} nor an excuse for it"
+        else:
+            assert len(excuse.split()) >= 3, f"{cls.name}: {excuse!r} is no excuse for {rule}"
+            own = vars(cls).get(rule)
+            assert own is None or _refuses(cls, rule), (
+                f"{cls.name} has a rule {rule}, and yet an excuse for it: {excuse}"
+            )
+    unknown = set(cls.EXCUSED) - set(RULES) - {"eager", "linearize", "transpose_into"}
+    assert not unknown, f"{cls.name} excuses {sorted(unknown)}, which are no rules"
+    assert cls.__doc__, f"{cls.name} has no docstring"
+
+
+def _refuses(cls: type[Primitive], rule: str) -> bool:
+    """Whether an excused rule does nothing but raise."""
+    code = getattr(vars(cls)[rule], "__code__", None)
+    return code is not None and "missing" in code.co_names
+
+
+def check_excuses(sample: Sample) -> None:
+    """A rule that is excused raises an error that says why."""
+    op, arrays = sample.op, device_arrays(sample)
+    if "shard" in op.EXCUSED:
+        _assert_raises(op, "shard", types_of(arrays))
+    if "transpose" in op.EXCUSED and arrays:
+        results = op.infer(*types_of(arrays))
+        cotangents = [Zero(result) for result in results]
+        _assert_raises(op, "transpose", (cotangents, *[Linear(a.type) for a in arrays]))
+
+
+def _assert_raises(op: Primitive, rule: str, arguments: Sequence[Any]) -> None:
+    try:
+        result = getattr(op, rule)(*arguments)
+    except FxArrayError:
+        return
+    raise AssertionError(f"{op}: {rule} is excused ({op.EXCUSED[rule]}), but gives {result}")
+
+
+def samples_of(cls: type[Primitive], limit: int = 24) -> tuple[list[Sample], list[Sample]]:
+    """The good and the bad samples of a class; of many, some spread over all.
+
+    Args:
+      cls: the class of the primitive.
+      limit: how many good samples to keep.
+    """
+    everything: list[Sample] = list(cls.samples(np.random.default_rng(0)))
+    good = [sample for sample in everything if sample.error is None]
+    bad = [sample for sample in everything if sample.error is not None]
+    if len(good) > limit:
+        places = sorted({round(i * (len(good) - 1) / (limit - 1)) for i in range(limit)})
+        good = [good[place] for place in places]
+    return good, bad

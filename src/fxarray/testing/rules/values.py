@@ -1,0 +1,142 @@
+"""Checks of values: infer, reference, eager, compiled Programs, bad samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fxarray.compile.driver import compile_program
+from fxarray.core import dims, dtypes
+from fxarray.core.array import DeviceArray
+from fxarray.core.dims import Dim
+from fxarray.core.errors import FxArrayError
+from fxarray.core.primitive import Sample
+from fxarray.core.types import ArrayType
+from fxarray.interpreters.staging import stage
+from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.support import Values
+from fxarray.testing.rules.operands import (
+    assert_near,
+    buffers_of,
+    device_arrays,
+    epsilon,
+    largest,
+    types_of,
+)
+
+
+def allowed(sample: Sample, dtype: Any) -> float:
+    """The relative error allowed between two ways to compute a sample's values."""
+    return sample.tolerance * epsilon(dtype)
+
+
+def check_infer(sample: Sample) -> None:
+    """`infer` gives the shapes and dtypes that `reference` returns."""
+    arrays = device_arrays(sample)
+    op = sample.op
+    types = op.infer(*types_of(arrays))
+    assert type(types) is tuple, f"{op}: infer returned a {type(types).__name__}, not a tuple"
+    values = op.reference(*buffers_of(arrays))
+    assert type(values) is tuple, f"{op}: reference returned a {type(values).__name__}, not a tuple"
+    assert len(types) == len(values), f"{op}: infer gives {len(types)} results, not {len(values)}"
+    for number, (inferred, value) in enumerate(zip(types, values, strict=True)):
+        what = f"{op}: result {number}"
+        assert isinstance(inferred, ArrayType), f"{what}: infer gave {inferred!r}"
+        assert isinstance(value, np.ndarray), f"{what}: reference gave a {type(value).__name__}"
+        assert inferred.shape == value.shape, f"{what} is {inferred}, reference {value.shape}"
+        physical = dtypes.physical(inferred.dtype)
+        assert physical == value.dtype, f"{what} is {inferred}, reference gives {value.dtype}"
+
+
+def check_eager(sample: Sample) -> None:
+    """`eager` agrees with `reference`."""
+    arrays = device_arrays(sample)
+    expected = sample.op.reference(*buffers_of(arrays))
+    _compare(sample, sample.op.eager(*buffers_of(arrays)), expected, arrays, "eager")
+
+
+def check_backend(sample: Sample, backend: str = "cpu") -> None:
+    """A Program of the operation, compiled, agrees with `reference`, and so does `bind`."""
+    arrays = device_arrays(sample)
+    expected = sample.op.reference(*buffers_of(arrays))
+    program, captured = stage(sample.op.bind, types_of(arrays), sample.op.name)
+    assert not captured, f"{sample.op}: staging captured values"
+    for name, results in (
+        (f"backend {backend}", compile_program(program, backend=backend)(arrays)),
+        ("bind", sample.op.bind(*arrays)),
+    ):
+        _compare(sample, buffers_of(results), expected, arrays, name)
+        for inferred, result in zip(sample.op.infer(*types_of(arrays)), results, strict=True):
+            assert inferred == result.type, f"{sample.op}: {name} gives {result.type}, not {inferred}"
+
+
+def _compare(
+    sample: Sample,
+    actual: Sequence[Values],
+    expected: Sequence[Values],
+    arrays: Sequence[DeviceArray],
+    name: str,
+) -> None:
+    assert len(actual) == len(expected), f"{sample.op}: {name} gives {len(actual)} results"
+    # Sums may cancel, so their errors are relative to the operands; elementwise, to the result.
+    elementwise = isinstance(sample.op, Elementwise)
+    for number, (value, wanted) in enumerate(zip(actual, expected, strict=True)):
+        assert isinstance(value, np.ndarray), f"{sample.op}: {name} gives {type(value).__name__}"
+        inexact = dtypes.is_inexact(wanted.dtype)
+        scale = max(map(largest, (*buffers_of(arrays), wanted)), default=0.0) if inexact else 0.0
+        scale = float(dtypes.finfo(wanted.dtype).tiny) if elementwise and inexact else scale
+        tolerance = allowed(sample, wanted.dtype)
+        assert_near(value, wanted, tolerance, scale, f"{sample.op}: {name}, result {number}")
+
+
+def check_bad_sample(sample: Sample) -> None:
+    """A bad sample raises its error, whose message names the operation."""
+    assert sample.error is not None
+    op = sample.op
+    try:
+        results = op.infer(*types_of(device_arrays(sample)))
+    except FxArrayError as error:
+        assert isinstance(error, sample.error), (
+            f"{op}: raised {type(error).__name__}, not {sample.error.__name__}: {error}"
+        )
+        assert op.name in str(error), f"{op}: the message does not name the operation: {error}"
+        return
+    raise AssertionError(f"{op}: a bad sample gives {results} instead of {sample.error.__name__}")
+
+
+def check_sizes(sample: Sample) -> None:
+    """No two sizes of an operand are equal, so that swapped dimensions are noticed.
+
+    Square matrices, where they are the point, need a sample of unequal sizes beside them.
+    """
+    for operand in sample.operands:
+        sizes = [size for size in np.shape(operand) if size > 1]
+        assert len(set(sizes)) == len(sizes), f"{sample.op}: an operand has sizes {sizes}"
+
+
+def check_symbolic(sample: Sample) -> None:
+    """With variables for sizes, `infer` gives types that become the known ones, or declines."""
+    arrays = device_arrays(sample)
+    sizes = sorted({size for array in arrays for size in array.type.shape if size > 1})
+    if not sizes:
+        return
+    variables: dict[int, Dim] = {size: dims.ShapeVar(f"n{size}") for size in sizes}
+    symbolic = [
+        array.type.replace(shape=tuple(variables.get(s, s) for s in array.type.shape))
+        for array in arrays
+    ]
+    try:
+        inferred = sample.op.infer(*symbolic)
+    except FxArrayError:
+        # Parameters that hold sizes do not go with variables; elementwise operations have none.
+        assert not isinstance(sample.op, Elementwise), f"{sample.op}: no symbolic sizes"
+        return
+    values = {f"n{size}": size for size in sizes}
+    for number, (got, wanted) in enumerate(
+        zip(inferred, sample.op.infer(*types_of(arrays)), strict=True)
+    ):
+        shape = tuple(s.evaluate(values) if isinstance(s, Dim) else s for s in got.shape)
+        assert shape == wanted.shape, f"{sample.op}: result {number} is {got}, known: {wanted}"
+        assert got.dtype == wanted.dtype, f"{sample.op}: result {number} is {got}, not {wanted}"

@@ -1,0 +1,32 @@
+"""Every primitive times every check, on its own samples."""
+
+import pytest
+
+import fxarray
+from fxarray.core.primitive import REGISTRY
+from fxarray.testing.rules import CHECKS, check_bad_sample, check_complete, samples_of
+
+assert fxarray.Array is not None  # importing the package fills the registry
+
+SAMPLED = sorted(name for name, cls in REGISTRY.items() if "samples" not in cls.EXCUSED)
+
+
+@pytest.mark.parametrize("name", sorted(REGISTRY))
+def test_every_rule_is_there_or_excused(name):
+    check_complete(REGISTRY[name])
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", SAMPLED)
+def test_rule_agrees(name, check):
+    good, _ = samples_of(REGISTRY[name])
+    assert good
+    for sample in good:
+        CHECKS[check](sample)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_bad_sample_raises_its_error(name):
+    _, bad = samples_of(REGISTRY[name])
+    for sample in bad:
+        check_bad_sample(sample)
