@@ -11,44 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxarray.core.array import DeviceArray
 from fxarray.core.effects import Effect, NamedAxis
 from fxarray.core.errors import ProgramError
-from fxarray.core.ir import Literal, Program
+from fxarray.core.ir import Program
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.batch import batch_program
 from fxarray.interpreters.dce import eliminate_dead_code
-from fxarray.interpreters.evaluate import last_uses
 from fxarray.interpreters.jvp import jvp_program
 from fxarray.interpreters.linearize import LinearizedProgram, linearize_program
 from fxarray.interpreters.staging import stage_closed
 from fxarray.interpreters.transpose import transpose_program
-
-
-def run_with_numpy(
-    program: Program, arrays: Sequence[np.ndarray], rule: str = "eager"
-) -> tuple[np.ndarray, ...]:
-    """Run a Program on NumPy arrays by each operation's `eager` or `reference` rule."""
-    environment: dict[Any, np.ndarray] = dict(zip(program.inputs, arrays, strict=True))
-    for variable, value in program.constants:
-        environment[variable] = value.numpy_view()  # type: ignore[attr-defined]
-    for equation, dying in zip(program.equations, last_uses(program), strict=True):
-        operands = [read(environment, atom) for atom in equation.inputs]
-        results = getattr(equation.op, rule)(*operands)
-        environment.update(zip(equation.outputs, results, strict=True))
-        for variable in dying:
-            environment.pop(variable, None)
-    return tuple([read(environment, atom) for atom in program.outputs])
-
-
-def read(environment: dict[Any, Any], atom: Any) -> Any:
-    """The NumPy value of a variable or literal."""
-    if type(atom) is Literal:
-        value = atom.value
-        assert isinstance(value, DeviceArray)
-        return value.numpy_view()
-    return environment[atom]
+from fxarray.primitives.control.numpy_runner import numpy_function
 
 
 def residual_values(
@@ -88,7 +62,7 @@ class ProgramCall(Primitive):
         return self.program
 
     def with_program(self, program: Program, role: str) -> ProgramCall:
-        """This operation with another Program: `role` is jvp, known, linear, transpose, batch or dce."""
+        """This operation with another Program; `role` says what it is of this one (jvp, known, ...)."""
         return type(self)(**{**self.parameters(), "program": program})
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -100,15 +74,18 @@ class ProgramCall(Primitive):
         for number, (given, wanted) in enumerate(zip(types, expected, strict=True)):
             if not given.same_array(wanted):
                 raise ProgramError(
-                    f"{self.name}: operand {number} of {self.program.name} is {given}, expected {wanted}"
+                    f"{self.name}: operand {number} of {self.program.name} is {given}, expected "
+                    f"{wanted}"
                 )
         return self.program.output_types
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return run_with_numpy(self.program, arrays, "reference")
+        with np.errstate(all="ignore"):
+            return numpy_function(self.program, "reference")(*arrays)
 
     def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        return run_with_numpy(self.program, arrays, "eager")
+        with np.errstate(all="ignore"):
+            return numpy_function(self.program)(*arrays)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzeros = tuple([type(tangent) is not Zero for tangent in tangents])
@@ -180,5 +157,3 @@ class JitCall(ProgramCall, name="jit"):
 
     label: str = "jit"
     inline: bool = False
-
-
