@@ -202,3 +202,11 @@ class ProgramError(FxArrayError, TypeError):
 
 class CallbackError(FxArrayError, RuntimeError):
     """A Python callback inside a compiled function raised, or returned values of another type."""
+
+
+class NonFiniteError(FxArrayError, FloatingPointError):
+    """An operation gave a NaN or an infinity while ``debug_nans`` or ``debug_infs`` was on.
+
+    The message names the operation and your line. Look at its operands: a division by zero, a
+    logarithm or root of a negative number, an overflow.
+    """

@@ -105,42 +105,47 @@ def narrow_in_float32(arrays: Sequence[Values]) -> list[Values]:
     ]
 
 
-def _quiet_context() -> Any:
+class _ErrorState:
+    """`numpy.errstate` with the methods of a context variable, where NumPy does not have one."""
+
+    def set(self, value: Any) -> np.errstate:
+        state = np.errstate(all="ignore")
+        state.__enter__()
+        return state
+
+    def reset(self, token: np.errstate) -> None:
+        token.__exit__(None, None, None)
+
+
+def _quiet_context() -> tuple[Any, Any]:
     """NumPy's context variable for error handling, and the value that ignores all errors.
 
     `numpy.errstate` sets this variable, at four times the cost of doing it here, which is more than
-    an addition takes. Returns None where NumPy has it elsewhere.
+    an addition takes.
     """
     variable = getattr(importlib.import_module("numpy._core.umath"), "_extobj_contextvar", None)
     if variable is None:
-        return None
+        return _ErrorState(), None
     with np.errstate(all="ignore"):
         ignore = variable.get()
     token = variable.set(ignore)
     works = set(np.geterr().values()) == {"ignore"}
     variable.reset(token)
-    return (variable, ignore) if works else None
+    return (variable, ignore) if works else (_ErrorState(), None)
 
 
-_QUIET = _quiet_context()
+# `token = ERROR_STATE.set(IGNORE)`, and in a `finally` `ERROR_STATE.reset(token)`: what between the
+# two is computed gives no floating-point warnings.
+ERROR_STATE, IGNORE = _quiet_context()
 
-if _QUIET is None:
 
-    def quietly(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-        """`function(*arrays)` without NumPy's floating-point warnings."""
-        with np.errstate(all="ignore"):
-            return function(*arrays)
-
-else:
-    _VARIABLE, _IGNORE = _QUIET
-
-    def quietly(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-        """`function(*arrays)` without NumPy's floating-point warnings."""
-        token = _VARIABLE.set(_IGNORE)
-        try:
-            return function(*arrays)
-        finally:
-            _VARIABLE.reset(token)
+def quietly(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """`function(*arrays)` without NumPy's floating-point warnings."""
+    token = ERROR_STATE.set(IGNORE)
+    try:
+        return function(*arrays)
+    finally:
+        ERROR_STATE.reset(token)
 
 
 # --- samples -------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """The reference device: NumPy runs every operation, by the rules that define it."""
 
-from fxarray.devices.reference import eager, executor
+from fxarray.devices.reference import eager, executor, fast
 
-__all__ = ["eager", "executor"]
+__all__ = ["eager", "executor", "fast"]

@@ -1,26 +1,109 @@
-"""Eager calls: one operation on concrete arrays, run by NumPy at once."""
+"""Eager calls: one operation on concrete arrays, run by NumPy at once.
+
+What there is to find out about a call (result types, which function computes) depends on the
+operation and the operands' types alone, so it is found once and remembered as a plan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from fxarray.compile.driver import compile_program
+from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
+from fxarray.core.context import context
 from fxarray.core.hooks import execution
 from fxarray.core.primitive import Primitive
+from fxarray.core.types import ArrayType
+from fxarray.devices.reference.numeric_checks import check_results, checks_wanted
+from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.support import ERROR_STATE, IGNORE
+
+_LIMIT = 20_000
+
+
+class Plan(NamedTuple):
+    """How to run an operation on operands of certain types.
+
+    Args:
+      function: of NumPy arrays.
+      types: of the results.
+      bare: whether `function` returns its one result as it is, maybe as a NumPy scalar.
+    """
+
+    function: Callable[..., Any]
+    types: tuple[ArrayType, ...]
+    bare: bool
+
+
+_PLANS: dict[Any, Plan] = {}
+_lock = threading.Lock()
+_set_errors, _reset_errors = ERROR_STATE.set, ERROR_STATE.reset
+_ndarray, _asarray = np.ndarray, np.asarray
+
+
+def bare_function(op: Primitive, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
+    """NumPy's own function for an operation on operands of these types, if it is just that."""
+    if not isinstance(op, Elementwise) or type(op).eager is not Elementwise.eager:
+        return None
+    dtype = types[0].dtype
+    if dtypes.is_narrow_float(dtype):
+        return None
+    return type(op).fast
+
+
+def _make_plan(op: Primitive, operands: Sequence[Any]) -> Plan:
+    given = [operand.type for operand in operands]
+    types = op.types(*given)
+    function = bare_function(op, given)
+    plan = Plan(op.eager, types, False) if function is None else Plan(function, types, True)
+    with _lock:
+        if len(_PLANS) >= _LIMIT:
+            _PLANS.clear()
+        _PLANS[op, *given] = plan
+    return plan
 
 
 def execute(op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
     """Apply `op` to concrete arrays."""
-    if op.run_function is not None:
-        return op.run_function(operands)
-    types = op.types(*[operand.type for operand in operands])
-    program = op.compiled_program
-    if program is not None:
-        return tuple(compile_program(program)(operands))
-    values = op.eager(*[operand.numpy_view() for operand in operands])
-    return tuple([DeviceArray(value, type) for value, type in zip(values, types, strict=True)])
+    plan = _PLANS.get((op, *[operand.type for operand in operands]))
+    if plan is None:
+        if op.run_function is not None:
+            return op.run_function(operands)
+        program = op.compiled_program
+        if program is not None:
+            op.types(*[operand.type for operand in operands])
+            return tuple(compile_program(program)(operands))
+        plan = _make_plan(op, operands)
+    function, types, bare = plan
+    try:
+        buffers = [operand._np for operand in operands]
+    except AttributeError:
+        buffers = [operand.numpy_view() for operand in operands]  # says which one is deleted
+    token = _set_errors(IGNORE)
+    try:
+        values = function(*buffers)
+    finally:
+        _reset_errors(token)
+    if bare:
+        if type(values) is not _ndarray:
+            values = _asarray(values)
+        results: tuple[DeviceArray, ...] = (DeviceArray(values, types[0]),)
+    else:
+        results = tuple(map(DeviceArray, values, types))
+    if context.settings and checks_wanted():
+        check_results(op, results)
+    return results
+
+
+def clear() -> None:
+    """Forget all plans."""
+    with _lock:
+        _PLANS.clear()
 
 
 execution.execute = execute
