@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from fxarray.core import dtypes
-from fxarray.core.array import Array, DeviceArray
-from fxarray.core.context import context
+from fxarray.core.array import Array
 from fxarray.core.hooks import operators
 from fxarray.core.types import ArrayType
 from fxarray.lax.gather_scatter import apply_counted
-from fxarray.numpy.index_plan import as_items, is_mask, make_plan
+from fxarray.numpy.eager_indexing import update_at_once
+from fxarray.numpy.index_items import as_items, is_mask
+from fxarray.numpy.index_plan import make_plan
 from fxarray.numpy.index_update import as_update, gather_mode, mode_name, reject_sharding, update
-from fxarray.numpy.indexing import is_plain, read, row_type
+from fxarray.numpy.indexing import read
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
 from fxarray.primitives.create import full
@@ -94,11 +95,7 @@ class IndexedArray:
         >>> x.at[x > 1].set(9)
         Array([1, 9, 9], dtype=int32)
         """
-        if not options:
-            fast = _set_at_once(self.array, self.index, values)
-            if fast is not None:
-                return fast
-        return update("set", self.array, self.index, values, **options)
+        return _update("set", self.array, self.index, values, options)
 
     def add(self, values: Any, **options: Any) -> Array:
         """`x` with values added at the index.
@@ -107,7 +104,7 @@ class IndexedArray:
         >>> fnp.zeros(3).at[fnp.array([0, 2, 0])].add(1)
         Array([2., 0., 1.], dtype=float32)
         """
-        return update("add", self.array, self.index, values, **options)
+        return _update("add", self.array, self.index, values, options)
 
     def subtract(self, values: Any, **options: Any) -> Array:
         """`x` with values subtracted at the index."""
@@ -116,7 +113,7 @@ class IndexedArray:
 
     def multiply(self, values: Any, **options: Any) -> Array:
         """`x` multiplied by values at the index."""
-        return update("multiply", self.array, self.index, values, **options)
+        return _update("multiply", self.array, self.index, values, options)
 
     mul = multiply
 
@@ -139,11 +136,11 @@ class IndexedArray:
 
     def min(self, values: Any, **options: Any) -> Array:
         """`x` with the lesser of element and value at the index."""
-        return update("min", self.array, self.index, values, **options)
+        return _update("min", self.array, self.index, values, options)
 
     def max(self, values: Any, **options: Any) -> Array:
         """`x` with the greater of element and value at the index."""
-        return update("max", self.array, self.index, values, **options)
+        return _update("max", self.array, self.index, values, options)
 
     def apply(self, func: Callable[[Array], Array], **options: Any) -> Array:
         """`x` with an elementwise function applied at the index, once for each time it is given.
@@ -170,44 +167,12 @@ class Indexer:
         return f"Indexer({self.array!r})"
 
 
-# --- eager updates at known places ----------------------------------------------------------------
-
-
-def _set_at_once(x: Array, index: Any, values: Any) -> Array | None:
-    """`x.at[index].set(values)` in the commonest eager cases; None in all others."""
-    if type(x) is not DeviceArray or context.staging is not None:
-        return None
-    own = x.type
-    kind = type(values)
-    if kind is float:
-        # NumPy warns where a number does not fit.
-        char = own.dtype.kind
-        if not (char == "f" and own.dtype.itemsize > 2 and -3e38 < values < 3e38):
-            return None
-        value = values
-    elif kind is DeviceArray and values.type.dtype == own.dtype:
-        value = values.numpy_view()
-    else:
-        return None
-    buffer = x.numpy_view()
-    if type(index) is int:
-        shape = buffer.shape
-        if not shape or not -shape[0] <= index < shape[0]:
-            return None
-        if kind is DeviceArray and value.ndim and value.shape != row_type(own).shape:
-            return None
-        result = buffer.copy()
-        result[index] = value
-        return DeviceArray(result, own)
-    plain = index if type(index) is tuple else (index,)
-    if not is_plain(plain) or (kind is DeviceArray and value.ndim):
-        return None
-    result = buffer.copy()
-    try:
-        result[plain] = value
-    except (IndexError, ValueError):
-        return None
-    return DeviceArray(result, own)
+def _update(kind: str, x: Array, index: Any, values: Any, options: dict[str, Any]) -> Array:
+    if not options:
+        found = update_at_once(kind, x, index, values)
+        if found is not None:
+            return found
+    return update(kind, x, index, values, **options)
 
 
 # --- apply ----------------------------------------------------------------------------------------

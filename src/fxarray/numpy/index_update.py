@@ -12,18 +12,8 @@ from fxarray.core.array import Array, DeviceArray
 from fxarray.core.errors import ArgumentError, DTypeError, NonConcreteBooleanIndexError
 from fxarray.core.hooks import operators
 from fxarray.core.types import ArrayType, Shape, shape_key
-from fxarray.numpy.index_plan import (
-    GROUP,
-    NEW,
-    Plan,
-    as_items,
-    check_mask,
-    concrete_mask,
-    expand_ellipsis,
-    is_mask,
-    make_plan,
-    remembered_plan,
-)
+from fxarray.numpy.index_items import as_items, check_mask, concrete_mask, expand_ellipsis, is_mask
+from fxarray.numpy.index_plan import GROUP, NEW, Plan, make_plan, remembered_plan
 from fxarray.numpy.indexing import index_vectors, read
 from fxarray.numpy.promotion import broadcast_array, common_shape
 from fxarray.primitives import elementwise as e

@@ -12,6 +12,7 @@ from fxarray.core.context import context
 from fxarray.core.errors import OutOfBoundsError
 from fxarray.core.hooks import operators
 from fxarray.core.types import ArrayType, Shape
+from fxarray.numpy.eager_indexing import is_plain, read_box, read_positions, row_type
 from fxarray.numpy.index_plan import GROUP, NEW, Plan, remembered_plan
 from fxarray.numpy.promotion import broadcast_array
 from fxarray.primitives.convert import convert
@@ -22,38 +23,6 @@ from fxarray.primitives.joining import concatenate
 from fxarray.primitives.movement import reshape, rev
 from fxarray.primitives.slicing import slice_box
 from fxarray.primitives.windows import GatherDimensionNumbers, GatherScatterMode
-
-# The type of x[i] by the type of x, for integers.
-_ROW_TYPES: dict[ArrayType, ArrayType] = {}
-_ROW_TYPES_LIMIT = 10_000
-_PLAIN = frozenset((int, slice, type(None), type(Ellipsis)))
-_PLAIN_BOUNDS = frozenset((int, type(None)))
-
-
-def row_type(type: ArrayType) -> ArrayType:
-    """The type of `x[i]` for an integer i."""
-    known = _ROW_TYPES.get(type)
-    if known is None:
-        if len(_ROW_TYPES) >= _ROW_TYPES_LIMIT:
-            _ROW_TYPES.clear()
-        known = _ROW_TYPES[type] = ArrayType(type.shape[1:], type.dtype, type.weak)
-    return known
-
-
-def is_plain(index: tuple[Any, ...]) -> bool:
-    """Whether all of an index is ints, slices of ints, None and `...`, which NumPy takes as we "
-    "do."""
-    for item in index:
-        kind = type(item)
-        if kind not in _PLAIN:
-            return False
-        if kind is slice and not (
-            type(item.start) in _PLAIN_BOUNDS
-            and type(item.stop) in _PLAIN_BOUNDS
-            and type(item.step) in _PLAIN_BOUNDS
-        ):
-            return False
-    return True
 
 
 def getitem(x: Array, index: Any) -> Array:
@@ -74,46 +43,22 @@ def getitem(x: Array, index: Any) -> Array:
             buffer = x._np
         except AttributeError:
             buffer = x.numpy_view()  # says that the array has been deleted
-        if type(index) is int:
+        kind = type(index)
+        if kind is int:
             shape = buffer.shape
             if shape and -shape[0] <= index < shape[0]:
-                own = x.type
-                return DeviceArray(buffer[index, ...], _ROW_TYPES.get(own) or row_type(own))
+                return DeviceArray(buffer[index, ...], row_type(x.type))
+        elif kind is DeviceArray:
+            found = read_positions(x, buffer, index)
+            if found is not None:
+                return found
         else:
-            plain = index if type(index) is tuple else (index,)
+            plain = index if kind is tuple else (index,)
             if is_plain(plain):
-                try:
-                    view = buffer[plain if Ellipsis in plain else (*plain, ...)]
-                except (IndexError, ValueError):
-                    pass  # say what is wrong in our own words, below
-                else:
-                    own = x.type
-                    return DeviceArray(view, ArrayType(view.shape, own.dtype, own.weak))
-            if type(index) is DeviceArray:
-                found = _read_at_once(x, buffer, index)
+                found = read_box(x, buffer, plain)
                 if found is not None:
                     return found
     return read(x, remembered_plan(x.type, index))
-
-
-def _read_at_once(x: DeviceArray, buffer: Any, index: DeviceArray) -> DeviceArray | None:
-    """`x[index]` for one concrete index array; None where it needs more thought."""
-    shape = buffer.shape
-    given = index.numpy_view()
-    own = x.type
-    if given.dtype == np.bool_:
-        if not given.ndim or given.shape != shape[: given.ndim]:
-            return None
-        values = buffer[given]
-        return DeviceArray(values, ArrayType(values.shape, own.dtype, own.weak))
-    if not shape or not shape[0] or given.dtype.kind not in "iu" or given.dtype == np.uint64:
-        return None
-    positions = given.astype(np.intp)
-    negative = positions < 0
-    if negative.any():
-        positions = positions + negative * shape[0]
-    values = np.asarray(buffer.take(positions, 0, mode="clip"))
-    return DeviceArray(values, ArrayType(values.shape, own.dtype, own.weak))
 
 
 def read(
