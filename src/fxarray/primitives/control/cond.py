@@ -24,16 +24,15 @@ from fxarray.primitives.control.branches import (
     shrink_branches,
     transpose_branches,
 )
-from fxarray.primitives.control.numpy_runner import numpy_function
-from fxarray.primitives.control.surgery import (
-    ControlFlow,
+from fxarray.primitives.control.lanes import (
     add_lane_axis,
     lane_type,
-    nonzero_flags,
     over_lanes,
-    spread,
+    take_lanes,
     type_in_lane,
 )
+from fxarray.primitives.control.numpy_runner import numpy_function
+from fxarray.primitives.control.surgery import ControlFlow, nonzero_flags, spread
 from fxarray.primitives.reduce import reduce_sum
 
 
@@ -299,14 +298,3 @@ class Cond(ControlFlow, name="cond"):
             lanes, (np.array([0, 1, 1, -2], "int32"), x, rng.normal(size=4).astype(float32))
         )
         yield Sample(cls(branches), (np.int32(0), y, y), error=ProgramError)
-
-
-def take_lanes(
-    operands: Sequence[np.ndarray], mapped: Sequence[bool], source: np.ndarray
-) -> list[np.ndarray]:
-    """Operands in which lane i holds what lane `source[i]` (a flat number) held."""
-    count = source.ndim
-    return [
-        x.reshape((source.size, *x.shape[count:]))[source] if flag else x
-        for x, flag in zip(operands, mapped, strict=True)
-    ]

@@ -23,7 +23,13 @@ from fxarray.interpreters.staging import stage_closed
 from fxarray.interpreters.transpose import transpose_program
 from fxarray.primitives.arithmetic import add, div, mul, neg, sub
 from fxarray.primitives.control.numpy_runner import numpy_function
-from fxarray.primitives.control.surgery import ControlFlow, nonzero_flags, split, spread
+from fxarray.primitives.control.surgery import (
+    ControlFlow,
+    check_types,
+    nonzero_flags,
+    split,
+    spread,
+)
 from fxarray.primitives.create import scalar
 
 
@@ -60,14 +66,6 @@ def _to_front(operands: Sequence[Any], size: Any, axes: Sequence[int | None]) ->
     ]
 
 
-def _check(name: str, what: str, expected: Sequence[ArrayType], given: Sequence[ArrayType]) -> None:
-    if len(expected) != len(given):
-        raise ProgramError(f"{name}: {what}: expected {len(expected)} values, got {len(given)}")
-    for number, (wanted, actual) in enumerate(zip(expected, given, strict=True)):
-        if not wanted.same_array(actual):
-            raise ProgramError(f"{name}: {what} {number} is {actual}, expected {wanted}")
-
-
 class CustomRoot(ControlFlow, name="custom_root"):
     """The x at which `function` is zero, as `solve` finds it.
 
@@ -98,12 +96,14 @@ class CustomRoot(ControlFlow, name="custom_root"):
         of_function, of_solve, of_tangent, guess = split(types, *self.counts)
         outputs = self.solve.output_types
         solution = outputs[: len(guess)]
-        _check(self.name, "operand of solve", self.solve.input_types, [*of_solve, *guess])
-        _check(self.name, "result of solve", guess, solution)
-        _check(self.name, "operand of f", self.function.input_types, [*of_function, *guess])
-        _check(self.name, "result of f", guess, self.function.output_types)
+        check_types(f"{self.name}: operand of solve", self.solve.input_types, [*of_solve, *guess])
+        check_types(f"{self.name}: result of solve", guess, solution)
+        check_types(f"{self.name}: operand of f", self.function.input_types, [*of_function, *guess])
+        check_types(f"{self.name}: result of f", guess, self.function.output_types)
         wanted = [*of_tangent, *guess, *guess]
-        _check(self.name, "operand of tangent_solve", self.tangent_solve.input_types, wanted)
+        check_types(
+            f"{self.name}: operand of tangent_solve", self.tangent_solve.input_types, wanted
+        )
         return outputs
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -198,14 +198,14 @@ class LinearSolve(ControlFlow, name="custom_linear_solve"):
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         of_matvec, of_vecmat, of_solve, of_transpose, b = split(types, *self.counts)
         outputs = self.solve.output_types
-        _check(self.name, "operand of matvec", self.matvec.input_types, [*of_matvec, *b])
-        _check(self.name, "result of matvec", b, self.matvec.output_types)
-        _check(self.name, "operand of vecmat", self.vecmat.input_types, [*of_vecmat, *b])
-        _check(self.name, "operand of solve", self.solve.input_types, [*of_solve, *b])
-        _check(self.name, "result of solve", b, outputs[: self.size])
+        check_types(f"{self.name}: operand of matvec", self.matvec.input_types, [*of_matvec, *b])
+        check_types(f"{self.name}: result of matvec", b, self.matvec.output_types)
+        check_types(f"{self.name}: operand of vecmat", self.vecmat.input_types, [*of_vecmat, *b])
+        check_types(f"{self.name}: operand of solve", self.solve.input_types, [*of_solve, *b])
+        check_types(f"{self.name}: result of solve", b, outputs[: self.size])
         if self.transpose_solve is not None:
             given = self.transpose_solve.input_types
-            _check(self.name, "operand of transpose_solve", given, [*of_transpose, *b])
+            check_types(f"{self.name}: operand of transpose_solve", given, [*of_transpose, *b])
         return outputs
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

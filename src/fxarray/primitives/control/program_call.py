@@ -62,7 +62,7 @@ class ProgramCall(Primitive):
         return self.program
 
     def with_program(self, program: Program, role: str) -> ProgramCall:
-        """This operation with another Program; `role` says what it is of this one (jvp, known, ...)."""
+        """This operation with another Program; `role` says what that is (jvp, known, ...)."""
         return type(self)(**{**self.parameters(), "program": program})
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:

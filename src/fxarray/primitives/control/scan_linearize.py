@@ -23,6 +23,7 @@ from fxarray.primitives.control.surgery import (
     nonzero_flags,
     place_inputs,
     residual_atom,
+    silenced,
     split,
     spread,
     substitute,
@@ -209,7 +210,7 @@ def linearize_by_recomputing(
     nonzeros = nonzero_flags([t for part in given_tangents for t in part])
     outputs = op.bind(*primals)
     body, carry_nonzeros, y_nonzeros = derivative_of_body(
-        op.body, op.const_count, op.carry_count, nonzeros
+        silenced(op.body), op.const_count, op.carry_count, nonzeros
     )
     operands, derivative = op.with_tangents(body, carry_nonzeros, given, given_tangents)
     results = derivative.bind(*count, *operands)

@@ -29,6 +29,7 @@ from fxarray.primitives.control.surgery import (
     either,
     nonzero_flags,
     rejected,
+    silenced,
     split,
     spread,
 )
@@ -91,6 +92,7 @@ def transpose_body(
       nonzeros: which outputs of the loop have cotangents.
     """
     start, stop = const_count, const_count + carry_count
+    body = silenced(body)
     linear_carry = linear_carries(body, const_count, carry_count, linear)
     linear = (*linear[:start], *linear_carry, *linear[stop:])
     results_linear = depends_on(body, linear)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from fxarray.core import dims
-from fxarray.core.effects import Effect, NamedAxis
+from fxarray.core.effects import Effect, NamedAxis, must_keep
 from fxarray.core.errors import ProgramError
-from fxarray.core.hooks import operators
 from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.primitive import NO_EFFECTS, Primitive, Zero
-from fxarray.core.types import ArrayType, Shape
-from fxarray.interpreters.batch import batch_flat, batch_program, to_axis
+from fxarray.core.types import ArrayType
 from fxarray.interpreters.dce import eliminate_dead_code
 from fxarray.interpreters.linearize import LinearizedProgram
 from fxarray.interpreters.memo import memoised
@@ -86,6 +83,15 @@ def spread(values: Sequence[Any], flags: Sequence[bool], types: Sequence[ArrayTy
 def nonzero_flags(tangents: Sequence[Any]) -> tuple[bool, ...]:
     """Which tangents are there."""
     return tuple([type(tangent) is not Zero for tangent in tangents])
+
+
+def check_types(what: str, expected: Sequence[ArrayType], given: Sequence[ArrayType]) -> None:
+    """Raise ProgramError unless the types agree; `what` says what they are types of."""
+    if len(expected) != len(given):
+        raise ProgramError(f"{what}: expected {len(expected)} values, got {len(given)}")
+    for number, (wanted, actual) in enumerate(zip(expected, given, strict=True)):
+        if not wanted.same_array(actual):
+            raise ProgramError(f"{what} {number} is {actual}, expected {wanted}")
 
 
 # --- Programs -----------------------------------------------------------------------------------
@@ -199,78 +205,34 @@ def _may_shrink(equation: Equation) -> bool:
     return shrinks and len(equation.outputs) > 1
 
 
-# --- lanes --------------------------------------------------------------------------------------
-# Under vmap, a branch or loop whose predicate is mapped keeps its Programs as they are, each run
-# for one lane, and `lanes` says over which sizes: the predicate has that shape, and so do the
-# leading dimensions of results and of the operands that are mapped.
-
-
-def lane_type(type: ArrayType, lanes: Shape, mapped: bool) -> ArrayType:
-    """The type of an operand whose lanes have `type`."""
-    return type.replace(shape=(*lanes, *type.shape)) if mapped and lanes else type
-
-
-def type_in_lane(type: ArrayType, lanes: Shape, mapped: bool, name: str) -> ArrayType:
-    """The inverse of `lane_type`."""
-    if not mapped or not lanes:
-        return type
-    count = len(lanes)
-    if len(type.shape) < count or not all(map(dims.same, type.shape, lanes)):
-        raise ProgramError(f"{name}: {type} does not start with the mapped sizes {lanes}")
-    return type.replace(shape=type.shape[count:])
-
-
 @memoised
-def over_lanes(program: Program, lanes: Shape, mapped: tuple[bool, ...]) -> Program:
-    """The Program that applies `program` to all lanes at once; all results are mapped."""
-    for size in reversed(lanes):
-        axes = tuple([0 if flag else None for flag in mapped])
-        program, _ = batch_program(program, size, None, axes, (True,) * len(program.outputs))
-    return program
+def silenced(program: Program) -> Program:
+    """The Program without effects that compute nothing, for when it is run a second time."""
+    if not must_keep(program.effects):
+        return program
+    live = {atom for atom in program.outputs if type(atom) is Var}
+    kept: list[Equation] = []
+    for equation in reversed(program.equations):
+        if must_keep(equation.effects):
+            if live.isdisjoint(equation.outputs):
+                continue
+            equation = equation.replace(op=_silenced_operation(equation.op))
+        kept.append(equation)
+        live.update(atom for atom in equation.inputs if type(atom) is Var)
+    kept.reverse()
+    return program.replace(equations=kept)
 
 
-def bind_over_lanes(
-    op: Primitive, lanes: Shape, operands: Sequence[Any], mapped: Sequence[bool]
-) -> list[Any]:
-    """Apply an operation to each lane, by vmap; all results are mapped."""
-
-    def bind(*values: Any) -> Sequence[Any]:
-        return op.bind(*values)
-
-    def nest(function: Callable[..., Sequence[Any]], size: Any) -> Callable[..., Sequence[Any]]:
-        def mapped_function(*values: Any) -> Sequence[Any]:
-            axes = [0 if flag else None for flag in mapped]
-            results, out_axes = batch_flat(function, size, None, values, axes)
-            return [to_axis(r, size, axis, 0) for r, axis in zip(results, out_axes, strict=True)]
-
-        return mapped_function
-
-    function: Callable[..., Sequence[Any]] = bind
-    for size in reversed(lanes):
-        function = nest(function, size)
-    return list(function(*operands))
+def _silenced_operation(op: Primitive) -> Primitive:
+    parameters = op.parameters()
+    quiet = {name: _silenced_parameter(value) for name, value in parameters.items()}
+    changed = any(quiet[name] is not parameters[name] for name in parameters)
+    return type(op)(**quiet) if changed else op
 
 
-def add_lane_axis(
-    operand: Any, axis: int | None, size: Any, lanes: Shape, mapped: bool, required: bool = False
-) -> tuple[Any, bool]:
-    """An operand of an operation over `lanes`, for the same operation over `(size, *lanes)`.
-
-    Args:
-      operand: the operand, mapped over `lanes` if `mapped`.
-      axis: its new mapped axis, or None.
-      size: the size of the new axis.
-      lanes: the sizes mapped so far.
-      mapped: whether the operand has them.
-      required: whether it must be mapped.
-
-    Returns:
-      The operand, mapped over all lanes or over none, and whether it is.
-    """
-    if axis is None and not mapped and not required:
-        return operand, False
-    result = to_axis(operand, size, axis, 0)
-    if not mapped:
-        for position, lane_size in enumerate(lanes, start=1):
-            result = operators.broadcast_axis(result, lane_size, position)
-    return result, True
+def _silenced_parameter(value: Any) -> Any:
+    if isinstance(value, Program):
+        return silenced(value)
+    if isinstance(value, tuple) and any(isinstance(part, Program) for part in value):
+        return tuple([_silenced_parameter(part) for part in value])
+    return value

@@ -9,7 +9,7 @@ import numpy as np
 
 from fxarray.core import config
 from fxarray.core.effects import must_keep
-from fxarray.core.errors import LoopBoundError, NonDifferentiableError, ProgramError
+from fxarray.core.errors import ArgumentError, LoopBoundError, NonDifferentiableError, ProgramError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program
 from fxarray.core.primitive import Primitive, Sample, Zero, instantiate
@@ -19,7 +19,16 @@ from fxarray.interpreters.dce import eliminate_dead_code
 from fxarray.interpreters.staging import stage_closed
 from fxarray.primitives.arithmetic import add
 from fxarray.primitives.comparison import lt
-from fxarray.primitives.control.cond import Cond, take_lanes
+from fxarray.primitives.control.cond import Cond
+from fxarray.primitives.control.lanes import (
+    add_lane_axis,
+    bind_over_lanes,
+    lane_type,
+    merge_lanes,
+    over_lanes,
+    take_lanes,
+    type_in_lane,
+)
 from fxarray.primitives.control.loop_programs import (
     batch_while,
     counting_body,
@@ -33,15 +42,12 @@ from fxarray.primitives.control.scan import Scan
 from fxarray.primitives.control.surgery import (
     INT32,
     ControlFlow,
-    add_lane_axis,
     append_inputs,
-    bind_over_lanes,
-    lane_type,
+    check_types,
     nonzero_flags,
-    over_lanes,
+    silenced,
     split,
     spread,
-    type_in_lane,
 )
 from fxarray.primitives.create import scalar
 
@@ -114,10 +120,8 @@ class While(ControlFlow, name="while"):
             ("condition", self.cond_program, cond_consts + carry),
             ("body", self.body_program, body_consts + carry),
         ):
-            _check_types(f"while: operand {{}} of the {what}", program.input_types, given)
-        _check_types(
-            "while: carry {} after a step", self.carry_types, self.body_program.output_types
-        )
+            check_types(f"while: operand of the {what}", program.input_types, given)
+        check_types("while: carry after a step", self.carry_types, self.body_program.output_types)
         return tuple([lane_type(type, self.lanes, True) for type in self.carry_types])
 
     # --- values -----------------------------------------------------------------------------
@@ -190,7 +194,9 @@ class While(ControlFlow, name="while"):
                 source = np.where(active, lanes, active.argmax())
                 values = take_lanes((*body_consts, *carry), (*body_flags, *carry_flags), source)
                 stepped = body(*values)
-                carry = tuple([_merge(active, n, c) for n, c in zip(stepped, carry, strict=True)])
+                carry = tuple(
+                    [merge_lanes(active, n, c) for n, c in zip(stepped, carry, strict=True)]
+                )
             active = active & cond(*cond_consts, *carry)[0]
             steps += 1
         return carry
@@ -198,12 +204,6 @@ class While(ControlFlow, name="while"):
     # --- derivatives ------------------------------------------------------------------------
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        outputs, out_tangents, _ = self._push_forward(primals, tangents)
-        return outputs, out_tangents
-
-    def _push_forward(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[Sequence[Any], list[Any], tuple[bool, ...]]:
         start = self.cond_count + self.body_count
         nonzeros = nonzero_flags(tangents[self.cond_count :])
         body, carry_nonzeros, _ = jvp_of_body(
@@ -225,7 +225,7 @@ class While(ControlFlow, name="while"):
         results = op.bind(*operands)
         count = len(self.carry_types)
         out_types = [lane_type(type, self.lanes, True) for type in types]
-        return results[:count], spread(results[count:], carry_nonzeros, out_types), carry_nonzeros
+        return results[:count], spread(results[count:], carry_nonzeros, out_types)
 
     def _mapped_with_tangents(self, nonzeros: Sequence[bool]) -> tuple[bool, ...]:
         if not self.lanes:
@@ -241,12 +241,15 @@ class While(ControlFlow, name="while"):
         if self.max_steps is None:
             # The derivative is a loop of its own, which computes the values again.
             outputs = self.bind(*primals)
-            return outputs, self._push_forward(primals, tangents)[1]
+            again = self.replace(
+                cond_program=silenced(self.cond_program), body_program=silenced(self.body_program)
+            )
+            return outputs, again.jvp(primals, tangents)[1]
         *outputs, steps = self._counting().bind(*primals, self._zero_steps())
         start = self.cond_count + self.body_count
         nonzeros = nonzero_flags(tangents[self.cond_count :])
         body, carry_nonzeros, _ = derivative_of_body(
-            self.body_program, self.body_count, len(self.carry_types), nonzeros
+            silenced(self.body_program), self.body_count, len(self.carry_types), nonzeros
         )
         const_tangents = [t for t in tangents[self.cond_count : start] if type(t) is not Zero]
         carry_tangents = [
@@ -320,6 +323,11 @@ class While(ControlFlow, name="while"):
     def _batch_lanes(
         self, size: Any, operands: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        if any(effect.ordered for effect in self.effects):
+            raise ArgumentError(
+                "while_loop: vmap maps the condition, so that lanes stop at different steps, and "
+                "an ordered callback in the loop has no order there. Use ordered=False."
+            )
         start = self.cond_count + self.body_count
         pairs = [
             add_lane_axis(x, axis, size, self.lanes, flag, required=number >= start)
@@ -403,15 +411,3 @@ class While(ControlFlow, name="while"):
         yield Sample(
             cls(cond, body, 1, 1), (np.int32(1), d, np.int32(0), d[:2]), error=ProgramError
         )
-
-
-def _check_types(text: str, expected: Sequence[ArrayType], given: Sequence[ArrayType]) -> None:
-    if len(expected) != len(given):
-        raise ProgramError(f"{text.format('count')}: expected {len(expected)}, got {len(given)}")
-    for number, (wanted, actual) in enumerate(zip(expected, given, strict=True)):
-        if not wanted.same_array(actual):
-            raise ProgramError(f"{text.format(number)} is {actual}, expected {wanted}")
-
-
-def _merge(active: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.ndarray:
-    return np.where(active.reshape(active.shape + (1,) * (new.ndim - active.ndim)), new, old)
