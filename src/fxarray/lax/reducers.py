@@ -18,6 +18,7 @@ from fxarray.primitives import elementwise, reductions
 from fxarray.primitives.reduce import reduce_sum
 from fxarray.primitives.window import ReduceWindowMax, ReduceWindowMin, ReduceWindowSum
 from fxarray.transforms.arguments import Structure, flatten_arguments, flatten_tree
+from fxarray.tree.operations import flatten
 
 
 class Monoid(NamedTuple):
@@ -112,7 +113,7 @@ def as_reducer(
       TreeStructureError: structures differ.
     """
     found, structure = flatten_tree(operands, f"{function}: operands")
-    starts, init_structure = flatten_tree(inits, f"{function}: init_values")
+    init_structure = flatten_tree(inits, f"{function}: init_values").structure
     if not found:
         raise ArgumentError(f"{function}: there is no array to reduce")
     check_structure(
@@ -122,7 +123,9 @@ def as_reducer(
         init_structure,
         "init_values",
     )
-    pairs = [as_operands(function, x, init) for x, init in zip(found, starts, strict=True)]
+    # The numbers themselves, since a number that becomes an array while tracing is not known.
+    numbers = init_structure.select(flatten(inits)[0])
+    pairs = [as_operands(function, x, init) for x, init in zip(found, numbers, strict=True)]
     arrays, scalars = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     types = [ArrayType((), x.type.dtype) for x in arrays]
     both = flatten_arguments((operands, operands), {}, computation).structure

@@ -11,7 +11,7 @@ from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.types import Shape
 from fxarray.lax.reducers import as_reducer
 from fxarray.primitives.combine import ReduceWindow
-from fxarray.primitives.window import Window, spread
+from fxarray.primitives.window import Window
 
 Padding = str | Sequence[tuple[int, int]]
 
@@ -29,7 +29,7 @@ def padtype_to_pads(
     one before it.
 
     Args:
-      in_shape: the sizes of the operand, dilated if it is.
+      in_shape: the sizes of the operand.
       window_shape: the sizes of a window, dilated if it is.
       window_strides: the distances between windows.
       padding: "VALID", "SAME" or "SAME_LOWER", in any case.
@@ -101,7 +101,7 @@ def _window(
     window = Window(sizes, steps, ((0, 0),) * len(shape), base, between)
     if isinstance(padding, str):
         extents = [window.extent(i) for i in range(len(shape))]
-        pads = padtype_to_pads(list(map(spread, shape, base)), extents, steps, padding)
+        pads = padtype_to_pads(shape, extents, steps, padding)
     else:
         pads = [(low, high) for low, high in padding]
     return window._replace(padding=tuple(pads))

@@ -20,6 +20,7 @@ from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType
 from fxarray.primitives.arithmetic import div, mul, sub
+from fxarray.primitives.arithmetic import max as maximum
 from fxarray.primitives.comparison import eq, select
 from fxarray.primitives.convert import convert
 from fxarray.primitives.elementwise_base import check_equal_dtypes, check_group, common_shape
@@ -203,9 +204,11 @@ class CumLogSumExp(Cumulative, name="cumlogsumexp"):
 
     def derivative(self, x: Any, y: Any, tangent: Any) -> Any:
         before = self.before(y, -np.inf)
-        # The shares of the two in exp(before) + exp(x); halves where both are the same infinity.
+        # The shares of the two in exp(before) + exp(x); halves where both are the same infinity,
+        # but all of it is the first element's own.
         equal = eq(x, before)
         share = logistic(select(equal, number_like(x, 0), sub(x, before)))
+        share = maximum(share, self.before(operators.zeros(x.type), 1))
         rest = logistic(select(equal, number_like(x, 0), sub(before, x)))
         return self.recur(rest, mul(tangent, share))
 
