@@ -8,6 +8,7 @@ follow JAX's convention: transposition does not conjugate.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -349,6 +350,9 @@ class Round(Elementwise, name="round"):
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:
         for to_even in (False, True):
-            yield from elementwise_samples(cls(to_even), rng)
+            for sample in elementwise_samples(cls(to_even), rng):
+                # Narrow dtypes hit ties, where there is no derivative, by chance.
+                steps = sample.error is None and sample.operands[0].dtype.itemsize < 4
+                yield replace(sample, differentiable=not steps)
             ties = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5])
             yield Sample(cls(to_even), (ties,), differentiable=False)

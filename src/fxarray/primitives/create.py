@@ -51,7 +51,9 @@ class Iota(Primitive, name="iota"):
         return self.bind(), (None,)
 
     def shard(self, *types: ArrayType) -> Factors:
-        return Factors((), (letters(len(self.shape)),))
+        names = letters(len(self.shape))
+        # A device counts from zero, so the dimension that is counted along must be whole.
+        return Factors((), (names,), whole=frozenset([names[self.dimension]]))
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:

@@ -187,7 +187,7 @@ class Svd(MatrixOperation, name="svd"):
         yield Sample(
             cls(False, True), (normal(4, 2) + 1j * normal(4, 2),), 64.0, differentiable=False
         )
-        yield Sample(cls(True, True), (normal(2, 4, 2),), 64.0, differentiable=False)
+        yield Sample(cls(True, True), (normal(3, 4, 2),), 64.0, differentiable=False)
         yield Sample(cls(True, True), (np.ones(3),), error=ShapeError)
         yield Sample(cls(True, True), (np.eye(2, dtype=int),), error=DTypeError)
 

@@ -155,7 +155,7 @@ class Qr(MatrixOperation, name="qr"):
         yield Sample(cls(False), (normal(4, 2).astype("float32"),), 64.0)
         yield Sample(cls(False), (normal(4, 2) + 1j * normal(4, 2),), 64.0)
         yield Sample(cls(False, True), (normal(4, 3),), 64.0)
-        yield Sample(cls(True, True), (normal(2, 2, 4),), 64.0)
+        yield Sample(cls(True, True), (normal(3, 2, 4),), 64.0)
         yield Sample(cls(False), (np.ones(3),), error=ShapeError)
         yield Sample(cls(False), (np.eye(2, dtype=int),), error=DTypeError)
 

@@ -254,7 +254,7 @@ class Cholesky(MatrixOperation, name="cholesky"):
         yield Sample(cls(), (definite(4, 4).astype("float32"),), 64.0)
         yield Sample(cls(), (definite(3, 3).astype("float16"),), 64.0)
         yield Sample(cls(), (definite(3, 3, complex=True),), 64.0)
-        mixed = np.stack([definite(2, 2), -np.eye(2)])
+        mixed = np.stack([definite(2, 2), -np.eye(2), definite(2, 2)])
         yield Sample(cls(), (mixed,), differentiable=False)
         yield Sample(cls(), (np.ones((2, 3)),), error=ShapeError)
         yield Sample(cls(), (np.eye(2, dtype=int),), error=DTypeError)

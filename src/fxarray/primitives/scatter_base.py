@@ -253,9 +253,9 @@ class ScatterBase(Primitive):
         yield Sample(
             cls(boxes, mode=drop),
             (
-                signed(4, 3, 2),
+                signed(5, 3, 2),
                 np.array([[1, 2], [0, 2], [3, 0], [2, 1]], integers),
-                signed(2, 4, 2),
+                signed(3, 4, 2),
             ),
         )
         lanes = ScatterDimensionNumbers((1,), (1,), (1,), (0,), (0,))

@@ -1,10 +1,11 @@
 """Functions with derivative rules of their own.
 
-Called eagerly, or under grad, jvp or vmap outside `jit`, such a function is an operation that carries
+Called eagerly, or under grad, jvp or vmap outside `jit`, such a function is an operation that
+carries
 Python functions (`CustomJVP`, `CustomVJP`), so Python control flow on values works inside. When it
 is recorded in a Program it becomes one that carries a Program (`CustomJVPProgram`,
-`CustomVJPProgram`), with its rule still a function, traced when a derivative is taken. vmap keeps the
-rule: it maps the function and the rule alike.
+`CustomVJPProgram`), with its rule still a function, traced when a derivative is taken. vmap keeps
+the rule: it maps the function and the rule alike.
 
 All functions here are flat: they take and return arrays. Derivative rules see operands only; a rule
 or function that closes over a value being differentiated is reported, never taken as constant.
@@ -51,8 +52,7 @@ class BatchedFunction:
     def __call__(self, *operands: Any) -> list[Any]:
         results, axes = batch_flat(self.function, self.size, self.axis_name, operands, self.axes)
         return [
-            to_axis(result, self.size, axis, 0)
-            for result, axis in zip(results, axes, strict=True)
+            to_axis(result, self.size, axis, 0) for result, axis in zip(results, axes, strict=True)
         ]
 
 
@@ -135,6 +135,10 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
 
     rule: Flat = None  # type: ignore[assignment]
     captured: int = 0
+    EXCUSED: ClassVar[dict[str, str]] = {
+        **ProgramCall.EXCUSED,
+        "transpose": _FUNCTION_EXCUSES["transpose"],
+    }
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         if _all_zero(tangents[self.captured :]):
@@ -187,7 +191,8 @@ def _check_captured(name: str, tangents: Sequence[Any]) -> None:
         if type(tangent) is not Zero:
             raise NonDifferentiableError(
                 f"{name}: the function closes over a value of type {tangent.type} that is being "
-                f"differentiated, but its rule gives derivatives of its arguments only. Pass the value "
+                f"differentiated, but its rule gives derivatives of its arguments only. Pass the "
+                f"value "
                 f"as an argument, or use closure_convert."
             )
 
@@ -308,8 +313,10 @@ def _linearize_by_rule(
 
 def _no_forward_mode(name: str) -> NonDifferentiableError:
     return NonDifferentiableError(
-        f"{name}: forward-mode differentiation (jvp, jacfwd, hessian) of a function with a custom_vjp "
-        f"rule is not defined, since the rule only goes backwards. Use reverse mode (grad, vjp, jacrev), "
+        f"{name}: forward-mode differentiation (jvp, jacfwd, hessian) of a function with a "
+        f"custom_vjp "
+        f"rule is not defined, since the rule only goes backwards. Use reverse mode (grad, vjp, "
+        f"jacrev), "
         f"or custom_jvp."
     )
 
@@ -378,9 +385,7 @@ class CustomVJPProgram(ProgramCall, name="custom_vjp"):
         if _all_zero(tangents[self.captured :]):
             return super().linearize(primals, tangents)
         _check_captured("custom_vjp", tangents[: self.captured])
-        return _linearize_by_rule(
-            self.rule, primals[self.captured :], tangents[self.captured :]
-        )
+        return _linearize_by_rule(self.rule, primals[self.captured :], tangents[self.captured :])
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         raise self.missing("transpose")
@@ -454,5 +459,3 @@ class CustomVJPLinear(Primitive, name="custom_vjp_linear"):
             *[None] * len(residuals),
             *[r if type(x) is Linear else None for r, x in zip(wanted, given, strict=True)],
         ]
-
-

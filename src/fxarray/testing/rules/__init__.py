@@ -21,8 +21,8 @@ from fxarray.testing.rules.identity import (
     check_identity,
     check_pickle,
     check_python_source,
-    samples_of,
 )
+from fxarray.testing.rules.operands import samples_of
 from fxarray.testing.rules.sharding import check_shard
 from fxarray.testing.rules.values import (
     check_backend,

@@ -18,6 +18,7 @@ from fxarray.testing.rules.operands import (
     buffers_of,
     device_arrays,
     epsilon,
+    exact_values,
     inexact_positions,
     largest,
     random_values,
@@ -35,13 +36,11 @@ def lane(array: DeviceArray, number: int) -> DeviceArray:
     elif dtypes.is_key(dtype):
         values = buffer + np.uint64(number)
     elif dtypes.is_inexact(dtype):
-        values = dtypes.cast(buffer * dtypes.cast(np.asarray(1 - number / 16), buffer.dtype), buffer.dtype)
+        with np.errstate(all="ignore"):
+            values = dtypes.cast(exact_values(buffer) * (1 - number / 16), buffer.dtype)
     else:
-        lowest = buffer.min()
-        wide = buffer.astype(object) - number
-        values = np.maximum(wide, lowest.astype(object) if hasattr(lowest, "astype") else lowest)
-        values = np.asarray(values).astype(np.int64 if not dtypes.is_unsigned(dtype) else np.uint64)
-        values = values.astype(buffer.dtype)
+        integers = [max(int(value) - number, int(buffer.min())) for value in buffer.flat]
+        values = np.array(integers, buffer.dtype).reshape(buffer.shape)
     return DeviceArray(read_only(np.asarray(values)), array.type)
 
 
@@ -133,7 +132,7 @@ def check_jvp_of_batch(sample: Sample) -> None:
     """The derivative of a mapped operation is the mapped derivative."""
     arrays = device_arrays(sample)
     chosen = inexact_positions(arrays)
-    if not chosen or not sample.differentiable:
+    if not chosen or not sample.differentiable or "jvp" in sample.op.EXCUSED:
         return
     rng, size = np.random.default_rng(6), 2
     for axes in mappings(arrays)[:4]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
-from fxarray.core.errors import MissingRuleError
+from fxarray.core.errors import MissingRuleError, NonDifferentiableError
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents, instantiate
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.linearize import apply_record, backward, linearize_flat
@@ -29,6 +29,7 @@ from fxarray.testing.rules.operands import (
     largest,
     random_values,
     read_only,
+    samples_of,
     types_of,
     wide_sample,
 )
@@ -67,6 +68,15 @@ def central_difference(
     return totals
 
 
+def _nearest(value: Values, candidates: Sequence[Any]) -> Values:
+    """For each element, the candidate that is nearest to the value."""
+    best = candidates[0]
+    with np.errstate(all="ignore"):
+        for candidate in candidates[1:]:
+            best = np.where(np.abs(candidate - value) < np.abs(best - value), candidate, best)
+    return np.asarray(best)
+
+
 def check_tangents(op: Primitive, outputs: Sequence[Any], tangents: Sequence[Any]) -> None:
     """A tangent per output, of its type or a Zero."""
     assert len(outputs) == len(tangents), f"{op}: {len(tangents)} tangents of {len(outputs)} results"
@@ -90,7 +100,7 @@ def _tangents(
 def check_jvp(sample: Sample) -> None:
     """`jvp` agrees with central differences, for each operand and for all together."""
     own = device_arrays(sample)
-    if not inexact_positions(own) or not sample.differentiable:
+    if not inexact_positions(own) or not sample.differentiable or "jvp" in sample.op.EXCUSED:
         return
     rng = np.random.default_rng(1)
     wide = wide_sample(sample)
@@ -102,20 +112,23 @@ def check_jvp(sample: Sample) -> None:
     worst = max(
         epsilon(type.dtype) for type in (*types_of(arrays), *op.infer(*types_of(arrays)))
     )
-    step, tolerance = (1e-3, 1e-6) if worst < 1e-12 else (worst**0.2, 2 * worst**0.6)
+    # Where a large step crosses a kink, such as a tie of a maximum, a smaller one may not.
+    steps, tolerance = ((1e-3, 1e-5), 1e-6) if worst < 1e-12 else ((worst**0.2,), 2 * worst**0.6)
     for chosen in subsets(inexact_positions(arrays)):
         tangents = _tangents(rng, arrays, chosen)
         outputs, found = op.jvp(arrays, tangents)
         directions = {i: tangents[i].numpy_view() for i in chosen}
-        expected = central_difference(op, buffers_of(arrays), directions, step)
+        differences = [
+            central_difference(op, buffers_of(arrays), directions, step) for step in steps
+        ]
         values = op.reference(*buffers_of(arrays))
-        for number, (tangent, wanted, value) in enumerate(
-            zip(found, expected, values, strict=True)
-        ):
+        for number, (tangent, value) in enumerate(zip(found, values, strict=True)):
             what = f"{op}: result {number}, derivative by operands {chosen}"
             assert_near(outputs[number].numpy_view(), value, 1e-3, largest(value), what)
-            if wanted is not None:
+            expected = [difference[number] for difference in differences]
+            if expected[0] is not None:
                 got = exact_values(instantiate(tangent).numpy_view())
+                wanted = _nearest(got, expected)
                 finite = np.isfinite(wanted) & np.isfinite(exact_values(value))
                 scale = largest(wanted) + 1e-3 * largest(value) + 1e-9
                 assert_near(
@@ -141,7 +154,10 @@ def _check_own_dtype(
         else Zero(array.type.tangent())
         for i, (tangent, array) in enumerate(zip(tangents, own, strict=True))
     ]
-    _, found = sample.op.jvp(own, narrow)
+    values, found = sample.op.jvp(own, narrow)
+    wide_values = _wide_values(sample, wide)
+    if not all(map(_alike, buffers_of(values), wide_values)):
+        return  # another choice among equally good values, such as the phase of eigenvectors
     for number, (got, wanted) in enumerate(zip(found, expected, strict=True)):
         if type(got) is Zero or type(wanted) is Zero:
             continue
@@ -154,39 +170,75 @@ def _check_own_dtype(
         assert_near(got, values, tolerance, scale, f"{sample.op}: tangent {number} in its dtype")
 
 
+def _wide_values(sample: Sample, arrays: Sequence[DeviceArray]) -> Sequence[Values]:
+    wide = wide_sample(sample)
+    op = sample.op if wide is None else wide[0]
+    return op.reference(*buffers_of(arrays))
+
+
+def _alike(narrow: Values, wide: Values) -> bool:
+    if not dtypes.is_inexact(narrow.dtype):
+        return True
+    with np.errstate(all="ignore"):
+        error = np.abs(exact_values(narrow) - exact_values(wide))
+    error = error[np.isfinite(error)]
+    return not error.size or float(error.max()) <= 1e3 * epsilon(narrow.dtype) * (largest(wide) + 1)
+
+
 def check_linearize(sample: Sample) -> None:
-    """Linearizing agrees with `jvp`, and walking it backwards is its transpose."""
+    """Linearizing agrees with `jvp`, and walking it backwards is its transpose.
+
+    Where there is no jvp, what is walked backwards is compared with central differences.
+    """
     arrays = device_arrays(sample)
     if not inexact_positions(arrays) or not sample.differentiable:
         return
     wide = wide_sample(sample)
     op, arrays = (sample.op, arrays) if wide is None else wide
     rng = np.random.default_rng(2)
+    worst = max(epsilon(array.type.dtype) for array in arrays)
     for chosen in subsets(inexact_positions(arrays)):
         tangents = _tangents(rng, arrays, chosen)
         nonzeros = [i in chosen for i in range(len(arrays))]
-        outputs, expected = op.jvp(arrays, tangents)
-        values, record = linearize_flat(op.bind, arrays, nonzeros)
-        found = apply_record(record, tangents)
-        check_tangents(op, values, found)
-        worst = max(epsilon(array.type.dtype) for array in arrays)
-        for number, (got, wanted) in enumerate(zip(found, expected, strict=True)):
-            if dtypes.is_inexact(outputs[number].type.dtype):
-                one, other = buffers_of([instantiate(got), instantiate(wanted)])
-                what = f"{op}: linearize against jvp, tangent {number}"
-                assert_near(one, other, 1000 * worst, largest(other), what)
+        try:
+            values, record = linearize_flat(op.bind, arrays, nonzeros)
+        except NonDifferentiableError:
+            if "linearize" in op.EXCUSED:
+                return
+            raise
+        if "jvp" in op.EXCUSED:
+            directions = {i: tangents[i].numpy_view() for i in chosen}
+            differences = central_difference(op, buffers_of(arrays), directions, 1e-3)
+            found = [
+                Zero(v.type.tangent()) if d is None else DeviceArray(d, v.type)
+                for v, d in zip(values, differences, strict=True)
+            ]
+            tolerance = 1e-6 if worst < 1e-12 else 1e-2
+        else:
+            found = apply_record(record, tangents)
+            check_tangents(op, values, found)
+            _compare_tangents(op, found, op.jvp(arrays, tangents)[1], 1000 * worst)
+            tolerance = 1e4 * worst
         cotangents = [
             Zero(v.type.tangent()) if type(t) is Zero else random_values(rng, v.type)
             for v, t in zip(values, found, strict=True)
         ]
-        if all(type(cotangent) is Zero for cotangent in cotangents):
-            continue
         pulled = backward(record, cotangents)
         left, size = _dot(cotangents, found)
         right, other_size = _dot(pulled, tangents)
-        assert abs(left - right) <= 1e4 * worst * (size + other_size + 1e-9), (
+        assert abs(left - right) <= tolerance * (size + other_size + 1e-9), (
             f"{op}: derivative by operands {chosen}: <ct, J t> = {left}, but <J^T ct, t> = {right}"
         )
+
+
+def _compare_tangents(
+    op: Primitive, found: Sequence[Any], expected: Sequence[Any], tolerance: float
+) -> None:
+    for number, (got, wanted) in enumerate(zip(found, expected, strict=True)):
+        if dtypes.is_inexact(wanted.type.dtype):
+            one, other = buffers_of([instantiate(got), instantiate(wanted)])
+            what = f"{op}: linearize against jvp, tangent {number}"
+            assert_near(one, other, tolerance, largest(other), what)
 
 
 def _dot(cotangents: Sequence[Any], tangents: Sequence[Any]) -> tuple[float, float]:
@@ -214,6 +266,8 @@ def linear_subsets(op: Primitive, arrays: Sequence[DeviceArray]) -> list[tuple[i
     ]
     if len(positions) > 3:
         candidates.append(tuple(positions))
+    if any(not array.numpy_view().size for array in arrays):
+        return []  # a function of nothing is linear in everything
     return [chosen for chosen in candidates if _is_linear(op, arrays, chosen)]
 
 
@@ -229,6 +283,8 @@ def _is_linear(op: Primitive, arrays: Sequence[DeviceArray], chosen: Sequence[in
         return op.reference(*buffers)
 
     worst = max(epsilon(array.type.dtype) for array in arrays)
+    if len(chosen) > 1 and not all(_matters(op, arrays, i) for i in chosen):
+        return False
     with np.errstate(all="ignore"):
         for first, second, mixed in zip(apply(1, 0), apply(0, 1), apply(2, -3), strict=True):
             if not dtypes.is_inexact(first.dtype) or not first.size:
@@ -238,6 +294,16 @@ def _is_linear(op: Primitive, arrays: Sequence[DeviceArray], chosen: Sequence[in
             if not np.all(error <= 1e3 * worst * (largest(first) + largest(second))):
                 return False
     return True
+
+
+def _matters(op: Primitive, arrays: Sequence[DeviceArray], position: int) -> bool:
+    """Whether the results depend on an operand."""
+    buffers = buffers_of(arrays)
+    before = op.reference(*buffers)
+    buffers[position] = random_values(np.random.default_rng(7), arrays[position].type).numpy_view()
+    after = op.reference(*buffers)
+    pairs = zip(before, after, strict=True)
+    return any(not np.array_equal(x, y, equal_nan=x.dtype.kind in "fc") for x, y in pairs)
 
 
 def check_transpose(sample: Sample) -> None:
@@ -262,6 +328,19 @@ def check_transpose(sample: Sample) -> None:
             _check_dot(op, chosen, xs, results, cotangents)
 
 
+def _is_linear_by_chance(op: Primitive, chosen: tuple[int, ...], count: int) -> bool:
+    """Whether the operation is linear at some samples, as a product of a single factor is."""
+    good, _ = samples_of(type(op))
+    for sample in good:
+        wide = wide_sample(sample)
+        other, arrays = (sample.op, device_arrays(sample)) if wide is None else wide
+        if len(arrays) == count and set(chosen) <= set(inexact_positions(arrays)):
+            if all(array.numpy_view().size for array in arrays):
+                if not _is_linear(other, arrays, chosen):
+                    return True
+    return False
+
+
 def _check_dot(
     op: Primitive,
     chosen: tuple[int, ...],
@@ -274,6 +353,8 @@ def _check_dot(
     try:
         found = op.transpose(cotangents, *operands)
     except MissingRuleError as error:
+        if _is_linear_by_chance(op, chosen, len(xs)):
+            return
         raise AssertionError(f"{what}: the operation is linear in them, but {error}") from error
     assert len(found) == len(xs), f"{what}: {len(found)} cotangents of {len(xs)} operands"
     for i, cotangent in enumerate(found):

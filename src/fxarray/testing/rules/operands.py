@@ -172,3 +172,19 @@ def assert_near(actual: Values, expected: Values, tolerance: float, scale: float
         f"{what}: differs by up to {np.nanmax(np.where(same, 0, np.abs(got - wanted)))}, "
         f"with tolerance {tolerance} and scale {scale}:\n{actual}\nis not\n{expected}"
     )
+
+
+def samples_of(cls: type[Primitive], limit: int = 24) -> tuple[list[Sample], list[Sample]]:
+    """The good and the bad samples of a class; of many, some spread over all.
+
+    Args:
+      cls: the class of the primitive.
+      limit: how many good samples to keep.
+    """
+    everything: list[Sample] = list(cls.samples(np.random.default_rng(0)))
+    good = [sample for sample in everything if sample.error is None]
+    bad = [sample for sample in everything if sample.error is not None]
+    if len(good) > limit:
+        places = sorted({round(i * (len(good) - 1) / (limit - 1)) for i in range(limit)})
+        good = [good[place] for place in places]
+    return good, bad

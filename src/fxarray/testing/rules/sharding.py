@@ -8,7 +8,7 @@ dimensions that carry the factor, by the record's reduction where the factor has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -60,14 +60,50 @@ def _cut(buffer: Values, names: Sequence[str], factor: str, part: int, parts: in
     return buffer
 
 
-def _local(op: Primitive, whole: Sequence[ArrayType], part: Sequence[tuple[int, ...]]) -> Primitive:
-    """The operation of one part: parameters that are a result's whole shape become its part's."""
+Layout: TypeAlias = "tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]"
+
+
+def local_operations(op: Primitive, factor: str, layouts: Sequence[Layout]) -> list[Primitive]:
+    """What an operation may become in one part: itself, or with smaller sizes as parameters.
+
+    Args:
+      op: the operation.
+      factor: the factor that is split.
+      layouts: for each result and operand, its factors, its shape, and its shape in the part.
+    """
     changed: dict[str, Any] = {}
     for name, value in op.parameters().items():
-        for type, shape in zip(whole, part, strict=True):
-            if type.shape and type.shape == value:
-                changed[name] = shape
-    return type(op)(**{**op.parameters(), **changed}) if changed else op
+        if type(value) is not tuple or not all(type(item) is int for item in value):
+            continue
+        for names, whole, part in layouts:
+            if len(names) == len(value) and factor in names:
+                position = names.index(factor)
+                if value[position] == whole[position]:
+                    entries = (*value[:position], part[position], *value[position + 1 :])
+                    changed.setdefault(name, entries)
+    if not changed:
+        return [op]
+    return [op, type(op)(**{**op.parameters(), **changed})]
+
+
+def _infer_part(
+    operations: Sequence[Primitive],
+    types: Sequence[ArrayType],
+    shapes: Sequence[tuple[int, ...]],
+    what: str,
+) -> Primitive:
+    """The operation that takes a part's operands and gives its results."""
+    reasons: list[str] = []
+    for op in operations:
+        try:
+            inferred = op.infer(*types)
+        except FxArrayError as error:
+            reasons.append(error.message)
+            continue
+        if [type.shape for type in inferred] == list(shapes):
+            return op
+        reasons.append(f"it gives {inferred}, not shapes {shapes}")
+    raise AssertionError(f"{what}: not possible: {'; '.join(reasons)}")
 
 
 def check_shard(sample: Sample) -> None:
@@ -117,15 +153,13 @@ def _check_split(
             _cut(np.empty(type.shape, np.bool_), names, factor, part, parts).shape
             for type, names in zip(results, record.results, strict=True)
         ]
-        local = _local(op, results, shapes)
         types = [a.type.replace(shape=b.shape) for a, b in zip(arrays, buffers, strict=True)]
-        try:
-            inferred = local.infer(*types)
-        except FxArrayError as error:
-            raise AssertionError(f"{what}: part {part} is not possible: {error}") from error
-        assert [t.shape for t in inferred] == shapes, (
-            f"{what}: part {part} gives {inferred}, not shapes {shapes}"
-        )
+        layouts = [
+            *zip(record.results, [r.shape for r in results], shapes, strict=True),
+            *zip(record.operands, [a.type.shape for a in arrays], [b.shape for b in buffers], strict=True),
+        ]
+        operations = local_operations(op, factor, layouts)
+        local = _infer_part(operations, types, shapes, f"{what}: part {part}")
         pieces.append(local.reference(*buffers))
     for number, (names, expected) in enumerate(zip(record.results, whole, strict=True)):
         values = [piece[number] for piece in pieces]
