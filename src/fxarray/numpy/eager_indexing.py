@@ -96,7 +96,7 @@ def update_at_once(kind: str, x: Array, index: Any, values: Any) -> DeviceArray 
     if type(x) is not DeviceArray or context.staging is not None:
         return None
     own = x.type
-    dtype = own.dtype
+    dtype: Any = own.dtype
     buffer = x.numpy_view()
     if type(values) is DeviceArray:
         if values.type.dtype is not dtype and values.type.dtype != dtype:

@@ -151,12 +151,11 @@ def _in_box(plan: Plan, new: Array) -> Array:
 
 
 def _update_box(kind: str, x: Array, plan: Plan, new: Array) -> Array:
-    if plan.group_shape:  # bools without dimensions, all of them True
-        new = broadcast_array(new, plan.result_shape)
-    box = _in_box(plan, new)
     old = slice_box(x, plan.starts, plan.limits)
     if kind != "set":
-        box = _COMBINE[kind](old, box)
+        box = _COMBINE[kind](old, new if not new.ndim else _in_box(plan, new))
+    else:
+        box = _in_box(plan, new)
     if old is x:
         return convert(box, x.type.dtype, x.type.weak)
     starts = [
@@ -240,8 +239,11 @@ def _in_batch_order(
     plan: Plan, new: Array, stepped: Sequence[int], windows: Sequence[int]
 ) -> Array:
     """Values of the shape of the result, in the order group, stepped dimensions, windows."""
-    new = broadcast_array(new, plan.result_shape)
     box_shape = plan.box_shape
+    if not new.ndim:
+        kept = [box_shape[d] for d in (*stepped, *windows)]
+        return broadcast_array(new, (*plan.group_shape, *kept))
+    new = broadcast_array(new, plan.result_shape)
     tokens: list[Any] = []
     sizes: list[Any] = []
     for token in plan.layout:
@@ -291,10 +293,11 @@ def _masked(kind: str, x: Array, items: Sequence[Any], new: Array) -> Array | No
                 f"fxarray.numpy.where(mask, values, x) with values in the shape of x."
             )
         return None
-    new = broadcast_array(new, target)
-    new = reshape(new, (*rest[:first], *[1] * mask.ndim, *rest[first:]))
-    new = broadcast_array(new, region_shape)
     old = read(x, plan)
+    if new.ndim:
+        new = broadcast_array(new, target)
+        new = reshape(new, (*rest[:first], *[1] * mask.ndim, *rest[first:]))
+        new = broadcast_array(new, region_shape)
     under = broadcast_in_dim(operators.asarray(mask), region_shape, range(first, first + mask.ndim))
     chosen = e.select(under, _COMBINE[kind](old, new), old)
     return _update_region(x, plan, chosen)
