@@ -18,6 +18,9 @@ from fxarray.core import dtypes
 from fxarray.core.dims import ShapeVar
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import ArrayType
+from fxarray.interpreters.linearize import linearize_program
+from fxarray.interpreters.staging import stage_closed
+from fxarray.interpreters.transpose import transpose_program
 from fxarray.primitives.window import ReduceWindowMax, ReduceWindowSum, Window
 
 REDUCERS = {"add": 0.0, "max": -np.inf, "min": np.inf}
@@ -306,6 +309,21 @@ def test_windows_take_symbolic_sizes():
     record = ReduceWindowMax(window).shard(x)
     assert record.whole == {"b", "new_b"}
     assert record.results == (("a", "new_b", "c"),)
+
+
+@pytest.mark.parametrize("along", [False, True])
+@pytest.mark.parametrize("op", [ReduceWindowSum, ReduceWindowMax])
+def test_derivatives_take_symbolic_sizes(op, along):
+    """Also where the window moves along the symbolic dimension."""
+    x = ArrayType((ShapeVar("rows", min=8), 9), dtypes.float32)
+    sizes = (3, 2) if along else (1, 2)
+    window = Window(sizes, (1, 2), ((1 if along else 0, 0), (0, 1)), (1, 1), (1, 1))
+    program = stage_closed(lambda x: op(window).bind(x), [x])
+    linearized = linearize_program(program, (True,))
+    linear = (False,) * (len(linearized.linear.inputs) - 1) + (True,)
+    back, _ = transpose_program(linearized.linear, linear, (True,))
+    assert back.output_types == (x,)
+    assert hash(op(window)) == hash(op(Window(*window)))
 
 
 def test_refusals_say_what_is_wrong():

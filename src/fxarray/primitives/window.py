@@ -19,7 +19,7 @@ from fxarray.core import dims, dtypes
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
-from fxarray.core.primitive import Primitive, Sample, Zero
+from fxarray.core.primitive import Primitive, Sample, Zero, canonical_key
 from fxarray.core.types import ArrayType, Shape, Size
 from fxarray.primitives.elementwise_base import check_group
 from fxarray.primitives.movement import reshape, transpose
@@ -46,6 +46,11 @@ class Window(NamedTuple):
     padding: Pads
     base_dilation: tuple[int, ...]
     dilation: tuple[int, ...]
+
+    @property
+    def key(self) -> Any:
+        """What tells windows apart, symbolic padding included; see `canonical_key`."""
+        return canonical_key(tuple(self))
 
     def check(self, name: str, x: ArrayType) -> None:
         """Raise unless these are windows of `x`."""
@@ -206,7 +211,7 @@ def window_factors(
     results: int = 1,
     moving: tuple[int, ...] = (),
 ) -> Factors:
-    """Dimensions that windows leave as they are correspond; the others and `moving` must be whole."""
+    """Dimensions that windows leave as they are correspond; others, and `moving`, must be whole."""
     names = letters(rank)
     moved = [name for i, name in enumerate(names) if i in moving or not window.is_trivial(i)]
     result = tuple(f"new_{name}" if name in moved else name for name in names)
