@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fxarray.core.errors import UnboundAxisError
+from fxarray.core.source import Location, user_frame
 
 if TYPE_CHECKING:
     from fxarray.core.tracer import Trace
@@ -41,6 +42,9 @@ class Context(threading.local):
     mesh: Any = None
     default_device: Any = None
     scopes: tuple[str, ...] = ()
+    # Where the operation that is being worked on was called, if that is known already: looking
+    # for it costs a microsecond for every few frames.
+    source: Location | None = None
     disable_jit: bool = False
     settings: tuple[tuple[str, Any], ...] = ()
 
@@ -57,17 +61,33 @@ class Context(threading.local):
 context = Context()
 
 
+def current_location(depth: int = 1) -> Location | None:
+    """The user's place that equations made now are due to.
+
+    Args:
+      depth: how many frames up the stack to begin looking.
+    """
+    known = context.source
+    if known is not None:
+        return known
+    frame = user_frame(depth + 1)
+    return None if frame is None else Location(frame.f_code, frame.f_lasti)
+
+
 @contextmanager
 def open_trace(trace: Trace, staging: bool = False) -> Generator[Trace, None, None]:
     """Give `trace` the next level; mark it dead on the way out, so that leaks are recognised."""
     previous_level, previous_staging = context.level, context.staging
+    previous_source = context.source
     context.level = trace.level = previous_level + 1
     if staging:
         context.staging = trace
+        context.source = None
     try:
         yield trace
     finally:
         context.level, context.staging = previous_level, previous_staging
+        context.source = previous_source
         trace.alive = False
 
 

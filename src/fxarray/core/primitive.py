@@ -276,7 +276,7 @@ class Primitive:
         level = -1 if trace is None else trace.level
         try:
             for operand in operands:
-                candidate = operand.trace
+                candidate = operand._trace
                 if candidate is not None and candidate.level > level:
                     trace, level = candidate, candidate.level
         except AttributeError:
@@ -368,9 +368,12 @@ class Primitive:
 
     # --- hooks of operations that carry functions or Programs -----------------------------------
 
-    # An operation that carries a Python function sets this to a method that runs it on concrete
-    # arrays, `(operands) -> results`, instead of having an `eager` rule.
-    run_function: ClassVar[Callable[..., tuple[Any, ...]] | None] = None
+    # True for an operation that carries a Python function, which `run_function` calls.
+    runs_function: ClassVar[bool] = False
+
+    def run_function(self, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """Call the Python function that the operation carries on concrete arrays."""
+        raise self.missing("run_function")
 
     @property
     def compiled_program(self) -> Any:
@@ -417,7 +420,9 @@ def register(cls: type[Primitive]) -> None:
         cls.__module__,
         cls.__qualname__,
     ):
-        raise ValueError(f"a primitive called {cls.name!r} is already defined in {known.__module__}")
+        raise ValueError(
+            f"a primitive called {cls.name!r} is already defined in {known.__module__}"
+        )
     REGISTRY[cls.name] = cls
 
 

@@ -19,10 +19,10 @@ from fxarray.interpreters.staging import stage_closed
 class BatchTracer(Tracer):
     """A value with a mapped axis."""
 
-    __slots__ = ("value", "axis", "type")
+    __slots__ = ("axis", "type", "value")
 
     def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
-        self.trace = trace
+        self._trace = trace
         self.value = value
         self.axis = axis
         type = value.type
@@ -33,7 +33,7 @@ class BatchTracer(Tracer):
 class BatchTrace(Trace):
     """Applies each operation's batch rule."""
 
-    __slots__ = ("size", "axis_name")
+    __slots__ = ("axis_name", "size")
     kind = "vmap"
 
     def __init__(self, size: Any, axis_name: Hashable = None) -> None:
@@ -45,7 +45,7 @@ class BatchTrace(Trace):
         values: list[Any] = []
         axes: list[int | None] = []
         for operand in operands:
-            if type(operand) is BatchTracer and operand.trace is self:
+            if type(operand) is BatchTracer and operand._trace is self:
                 if not self.alive:
                     operand.check_alive()
                 values.append(operand.value)
@@ -75,7 +75,10 @@ def batch_flat(
       Its results, and the axis along which each is mapped (None: the same for all).
     """
     trace = BatchTrace(size, axis_name)
-    with open_trace(trace), named_axis(axis_name, size, trace) if axis_name is not None else _NOTHING:
+    with (
+        open_trace(trace),
+        named_axis(axis_name, size, trace) if axis_name is not None else _NOTHING,
+    ):
         arguments = [
             operand if axis is None else BatchTracer(trace, operand, axis)
             for operand, axis in zip(operands, axes, strict=True)
@@ -83,7 +86,7 @@ def batch_flat(
         outputs: list[Any] = []
         out_axes: list[int | None] = []
         for result in function(*arguments):
-            if type(result) is BatchTracer and result.trace is trace:
+            if type(result) is BatchTracer and result._trace is trace:
                 outputs.append(result.value)
                 out_axes.append(result.axis)
             else:

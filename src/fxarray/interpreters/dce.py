@@ -40,12 +40,11 @@ def eliminate_dead_code(
     if isinstance(keep_inputs, bool):
         keep_inputs = (keep_inputs,) * len(program.inputs)
     used_inputs = tuple(
-        keep or variable in live
-        for keep, variable in zip(keep_inputs, program.inputs, strict=True)
+        keep or variable in live for keep, variable in zip(keep_inputs, program.inputs, strict=True)
     )
-    if len(kept) == len(program.equations) and all(used_outputs) and all(used_inputs):
-        if all(a is b for a, b in zip(kept, program.equations, strict=True)):
-            return program, used_inputs
+    unchanged = len(kept) == len(program.equations) and all(used_outputs) and all(used_inputs)
+    if unchanged and all(a is b for a, b in zip(kept, program.equations, strict=True)):
+        return program, used_inputs
     inputs = [v for v, used in zip(program.inputs, used_inputs, strict=True) if used]
     constants = [(v, value) for v, value in program.constants if v in live]
     return program.replace(

@@ -37,20 +37,24 @@ def evaluate(program: Program, arguments: Sequence[Any]) -> tuple[Any, ...]:
         )
     environment: dict[Any, Any] = dict(zip(program.inputs, arguments, strict=True))
     environment.update(program.constants)
-    outer_scopes = context.scopes
-    for equation, dying in zip(program.equations, last_uses(program), strict=True):
-        operands = [
-            atom.value if type(atom) is Literal else environment[atom] for atom in equation.inputs
-        ]
-        if equation.scopes:
-            with setting(scopes=outer_scopes + equation.scopes):
+    outer_scopes, outer_source = context.scopes, context.source
+    try:
+        for equation, dying in zip(program.equations, last_uses(program), strict=True):
+            operands = [
+                atom.value if type(atom) is Literal else environment[atom]
+                for atom in equation.inputs
+            ]
+            context.source = equation.source or outer_source
+            if equation.scopes:
+                with setting(scopes=outer_scopes + equation.scopes):
+                    results = equation.op.bind(*operands)
+            else:
                 results = equation.op.bind(*operands)
-        else:
-            results = equation.op.bind(*operands)
-        for variable, value in zip(equation.outputs, results, strict=True):
-            environment[variable] = value
-        for variable in dying:
-            environment.pop(variable, None)
+            environment.update(zip(equation.outputs, results, strict=True))
+            for variable in dying:
+                environment.pop(variable, None)
+    finally:
+        context.source = outer_source
     return tuple(
         [atom.value if type(atom) is Literal else environment[atom] for atom in program.outputs]
     )

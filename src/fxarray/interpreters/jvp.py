@@ -21,7 +21,7 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent", "type")
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
         self.type = primal.type
@@ -41,7 +41,7 @@ class JVPTrace(Trace):
         primals: list[Any] = []
         tangents: list[Any] = []
         for operand in operands:
-            if type(operand) is JVPTracer and operand.trace is self:
+            if type(operand) is JVPTracer and operand._trace is self:
                 if not self.alive:
                     operand.check_alive()
                 primals.append(operand.primal)
@@ -50,7 +50,7 @@ class JVPTrace(Trace):
                 primals.append(operand)
                 tangents.append(Zero(operand.type.tangent()))
         outputs, out_tangents = op.jvp(primals, tangents)
-        if op.run_function is not None:
+        if op.runs_function:
             check_closure(self, op, (*outputs, *out_tangents))
         return tuple(
             [
@@ -74,7 +74,7 @@ def jvp_flat(
         outputs: list[Any] = []
         out_tangents: list[Any] = []
         for result in results:
-            if type(result) is JVPTracer and result.trace is trace:
+            if type(result) is JVPTracer and result._trace is trace:
                 outputs.append(result.primal)
                 out_tangents.append(result.tangent)
             else:

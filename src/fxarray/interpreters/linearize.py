@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from fxarray.core.context import context, open_trace
+from fxarray.core.context import context, current_location, open_trace
 from fxarray.core.errors import NonDifferentiableError, ProgramError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program
 from fxarray.core.primitive import Linear, Primitive, Zero, add_tangents, instantiate
-from fxarray.core.source import Location, user_frame
+from fxarray.core.source import Location
 from fxarray.core.tracer import Trace, Tracer, check_closure
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.dce import eliminate_dead_code
@@ -28,7 +28,7 @@ from fxarray.interpreters.staging import stage
 class LinearEquation:
     """A recorded linear operation: operands are `Linear` variables or plain values (residuals)."""
 
-    __slots__ = ("op", "operands", "outputs", "source", "scopes")
+    __slots__ = ("op", "operands", "outputs", "scopes", "source")
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class LinearEquation:
 class TangentTracer(Tracer):
     """A placeholder for a tangent; operations on it are recorded, not run."""
 
-    __slots__ = ("variable", "type")
+    __slots__ = ("type", "variable")
 
     def __init__(self, trace: TangentTrace, variable: Linear) -> None:
-        self.trace = trace
+        self._trace = trace
         self.variable = variable
         self.type = variable.type
 
@@ -69,13 +69,14 @@ class TangentTrace(Trace):
     def process(self, op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
         recorded: list[Any] = []
         for operand in operands:
-            if type(operand) is TangentTracer and operand.trace is self:
+            if type(operand) is TangentTracer and operand._trace is self:
                 if not self.alive:
                     operand.check_alive()
                 recorded.append(operand.variable)
-            elif isinstance(operand, LinearizeTracer) and operand.trace.level == self.level:
+            elif isinstance(operand, LinearizeTracer) and operand._trace.level == self.level:
                 raise NonDifferentiableError(
-                    f"{op}: a derivative rule closes over a value that is being differentiated; pass it "
+                    f"{op}: a derivative rule closes over a value that is being differentiated; "
+                    f"pass it "
                     f"as an argument of the function with the custom rule, or use closure_convert"
                 )
             else:
@@ -84,8 +85,7 @@ class TangentTrace(Trace):
         outputs = tuple(
             [Linear(type) for type in op.types(*[operand.type for operand in recorded_operands])]
         )
-        frame = user_frame(2)
-        source = None if frame is None else Location(frame.f_code, frame.f_lasti)
+        source = context.source or current_location(2)
         self.equations.append(
             LinearEquation(op, list(recorded_operands), outputs, source, context.scopes)
         )
@@ -101,7 +101,7 @@ class LinearizeTracer(Tracer):
     __slots__ = ("primal", "tangent", "type")
 
     def __init__(self, trace: LinearizeTrace, primal: Any, tangent: TangentTracer) -> None:
-        self.trace = trace
+        self._trace = trace
         self.primal = primal
         self.tangent = tangent
         self.type = primal.type
@@ -125,7 +125,7 @@ class LinearizeTrace(Trace):
         primals: list[Any] = []
         tangents: list[Any] = []
         for operand in operands:
-            if type(operand) is LinearizeTracer and operand.trace is self:
+            if type(operand) is LinearizeTracer and operand._trace is self:
                 if not self.alive:
                     operand.check_alive()
                 primals.append(operand.primal)
@@ -133,9 +133,17 @@ class LinearizeTrace(Trace):
             else:
                 primals.append(operand)
                 tangents.append(Zero(operand.type.tangent()))
-        outputs, out_tangents = op.linearize(primals, tangents)
-        if op.run_function is not None:
+        if op.runs_function:  # its rule is the user's code, with places of its own
+            outputs, out_tangents = op.linearize(primals, tangents)
             check_closure(self, op, outputs)
+        elif context.source is None:
+            context.source = current_location(2)
+            try:
+                outputs, out_tangents = op.linearize(primals, tangents)
+            finally:
+                context.source = None
+        else:
+            outputs, out_tangents = op.linearize(primals, tangents)
         return tuple(
             [
                 output if type(tangent) is Zero else self.attach(output, tangent)
@@ -145,10 +153,11 @@ class LinearizeTrace(Trace):
 
     def attach(self, output: Any, tangent: Any) -> Any:
         """A tracer of `output`; a tangent that does not depend on the placeholders is zero."""
-        if type(tangent) is TangentTracer and tangent.trace is self.tangents:
+        if type(tangent) is TangentTracer and tangent._trace is self.tangents:
             return LinearizeTracer(self, output, tangent)
         raise ProgramError(
-            f"a derivative rule returned a tangent of type {tangent.type} that is not linear in the "
+            f"a derivative rule returned a tangent of type {tangent.type} that is not linear in "
+            f"the "
             f"input tangents"
         )
 
@@ -195,7 +204,7 @@ def linearize_flat(
         outputs: list[Any] = []
         out_variables: list[Any] = []
         for result in function(*arguments):
-            if type(result) is LinearizeTracer and result.trace is trace:
+            if type(result) is LinearizeTracer and result._trace is trace:
                 outputs.append(result.primal)
                 out_variables.append(result.tangent.variable)
             else:
@@ -218,22 +227,27 @@ def backward(record: Linearization, cotangents: Sequence[Any]) -> list[Any]:
         if type(variable) is not Zero and type(cotangent) is not Zero:
             known = running.get(variable)
             running[variable] = cotangent if known is None else add_tangents(known, cotangent)
-    for equation in reversed(record.equations):
-        outputs = equation.outputs
-        if len(outputs) == 1:
-            cotangent = running.pop(outputs[0], None)
-            if cotangent is None:
-                continue
-            given: list[Any] = [cotangent]
-        else:
-            given = [running.pop(v, None) for v in outputs]
-            if all(value is None for value in given):
-                continue
-            given = [
-                Zero(variable.type) if value is None else value
-                for value, variable in zip(given, outputs, strict=True)
-            ]
-        accumulate_cotangents(equation.op, given, equation.operands, running)
+    outer_source = context.source
+    try:
+        for equation in reversed(record.equations):
+            outputs = equation.outputs
+            if len(outputs) == 1:
+                cotangent = running.pop(outputs[0], None)
+                if cotangent is None:
+                    continue
+                given: list[Any] = [cotangent]
+            else:
+                given = [running.pop(v, None) for v in outputs]
+                if all(value is None for value in given):
+                    continue
+                given = [
+                    Zero(variable.type) if value is None else value
+                    for value, variable in zip(given, outputs, strict=True)
+                ]
+            context.source = equation.source
+            accumulate_cotangents(equation.op, given, equation.operands, running)
+    finally:
+        context.source = outer_source
     return [
         running[variable] if variable in running else Zero(variable.type)
         for variable in record.inputs
@@ -247,11 +261,12 @@ def accumulate_cotangents(
     if op.accumulates:
         known = [running.get(x) if type(x) is Linear else None for x in operands]
         if any(value is not None for value in known):
-            for operand, total in zip(
-                operands, op.transpose_into(known, cotangents, *operands), strict=True
-            ):
-                if type(operand) is Linear and total is not None and type(total) is not Zero:
-                    running[operand] = total
+            totals = op.transpose_into(known, cotangents, *operands)
+            running.update(
+                (operand, total)
+                for operand, total in zip(operands, totals, strict=True)
+                if type(operand) is Linear and total is not None and type(total) is not Zero
+            )
             return
     for operand, contribution in zip(operands, op.transpose(cotangents, *operands), strict=True):
         if type(operand) is Linear and contribution is not None and type(contribution) is not Zero:
@@ -268,12 +283,17 @@ def apply_record(record: Linearization, tangents: Sequence[Any]) -> list[Any]:
         for variable, tangent in zip(record.inputs, tangents, strict=True)
         if type(variable) is not Zero
     }
-    for equation in record.equations:
-        operands = [
-            environment[operand] if type(operand) is Linear else operand
-            for operand in equation.operands
-        ]
-        environment.update(zip(equation.outputs, equation.op.bind(*operands), strict=True))
+    outer_source = context.source
+    try:
+        for equation in record.equations:
+            operands = [
+                environment[operand] if type(operand) is Linear else operand
+                for operand in equation.operands
+            ]
+            context.source = equation.source or outer_source
+            environment.update(zip(equation.outputs, equation.op.bind(*operands), strict=True))
+    finally:
+        context.source = outer_source
     return [
         variable if type(variable) is Zero else environment[variable] for variable in record.outputs
     ]

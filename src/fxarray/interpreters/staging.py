@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from fxarray.core.array import Array, DeviceArray
-from fxarray.core.context import context, open_trace
+from fxarray.core.context import context, current_location, open_trace
 from fxarray.core.errors import ProgramError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.primitive import Primitive
-from fxarray.core.source import Location, user_frame
+from fxarray.core.source import Location
 from fxarray.core.tracer import Trace, Tracer, leaked
 from fxarray.core.types import ArrayType
 
@@ -24,17 +24,17 @@ from fxarray.core.types import ArrayType
 class StagingTracer(Tracer):
     """A placeholder for a value that a Program will compute."""
 
-    __slots__ = ("variable", "type", "source")
+    __slots__ = ("source", "type", "variable")
 
     def __init__(self, trace: StagingTrace, variable: Atom, source: Location | None) -> None:
-        self.trace = trace
+        self._trace = trace
         self.variable = variable
         self.type = variable.type
         self.source = source
 
     @property
     def origin(self) -> str:
-        trace = self.trace
+        trace = self._trace
         assert isinstance(trace, StagingTrace)
         for position, variable in enumerate(trace.inputs):
             if variable is self.variable:
@@ -47,7 +47,7 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Records equations."""
 
-    __slots__ = ("name", "inputs", "input_names", "equations", "captured", "_captured_by_id")
+    __slots__ = ("_captured_by_id", "captured", "equations", "input_names", "inputs", "name")
     kind = "jit or a control-flow body"
 
     def __init__(self, name: str = "program", input_names: Sequence[str] = ()) -> None:
@@ -66,7 +66,7 @@ class StagingTrace(Trace):
 
     def atom(self, value: Any) -> Atom:
         """The variable or literal for `value`, capturing it if it comes from outside."""
-        if type(value) is StagingTracer and value.trace is self:
+        if type(value) is StagingTracer and value._trace is self:
             return value.variable
         variable = self._captured_by_id.get(id(value))
         if variable is not None:
@@ -76,7 +76,7 @@ class StagingTrace(Trace):
                 return Literal(value)
         elif isinstance(value, Tracer):
             value.check_alive()
-            if value.trace.level > self.level:
+            if value._trace.level > self.level:
                 raise leaked(value)
         else:
             return self.atom(operators.asarray(value))
@@ -89,10 +89,11 @@ class StagingTrace(Trace):
         if not self.alive:
             self._raise_leak(operands)
         op, operands = op.staged(self, operands)
-        frame = user_frame(2)
-        source = None if frame is None else Location(frame.f_code, frame.f_lasti)
+        source = context.source or current_location(2)
         atoms = [
-            value.variable if type(value) is StagingTracer and value.trace is self else self.atom(value)
+            value.variable
+            if type(value) is StagingTracer and value._trace is self
+            else self.atom(value)
             for value in operands
         ]
         equation = Equation(op, atoms, None, source, context.scopes)
@@ -101,7 +102,7 @@ class StagingTrace(Trace):
 
     def _raise_leak(self, operands: Sequence[Any]) -> None:
         for operand in operands:
-            if isinstance(operand, Tracer) and operand.trace is self:
+            if isinstance(operand, Tracer) and operand._trace is self:
                 raise leaked(operand)
 
 

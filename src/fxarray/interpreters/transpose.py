@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from fxarray.core.context import context
 from fxarray.core.ir import Literal, Program, Var
 from fxarray.core.primitive import Linear, Zero, add_tangents
 from fxarray.interpreters.linearize import accumulate_cotangents
@@ -47,8 +48,8 @@ def transpose_flat(
             for variable in equation.outputs:
                 linear[variable] = Linear(variable.type)
         else:
-            results = equation.op.bind(*map(read, equation.inputs))
-            environment.update(zip(equation.outputs, results, strict=True))
+            values = equation.op.bind(*map(read, equation.inputs))
+            environment.update(zip(equation.outputs, values, strict=True))
 
     running: dict[Linear, Any] = {}
     for atom, cotangent in zip(program.outputs, cotangents, strict=True):
@@ -58,15 +59,20 @@ def transpose_flat(
             continue  # a constant output: zero, since the Program is linear
         marker = linear[atom]
         running[marker] = add_tangents(running.get(marker, Zero(marker.type)), cotangent)
-    for equation in reversed(backwards):
-        given = [running.pop(linear[variable], None) for variable in equation.outputs]
-        if all(value is None for value in given):
-            continue
-        given = [
-            Zero(variable.type) if value is None else value
-            for value, variable in zip(given, equation.outputs, strict=True)
-        ]
-        accumulate_cotangents(equation.op, given, [read(a) for a in equation.inputs], running)
+    outer_source = context.source
+    try:
+        for equation in reversed(backwards):
+            given = [running.pop(linear[variable], None) for variable in equation.outputs]
+            if all(value is None for value in given):
+                continue
+            given = [
+                Zero(variable.type) if value is None else value
+                for value, variable in zip(given, equation.outputs, strict=True)
+            ]
+            context.source = equation.source or outer_source
+            accumulate_cotangents(equation.op, given, [read(a) for a in equation.inputs], running)
+    finally:
+        context.source = outer_source
     results: list[Any] = []
     for variable, operand in zip(program.inputs, operands, strict=True):
         if type(operand) is Linear:
@@ -113,4 +119,3 @@ def transpose_program(
 
     result = stage_closed(transposed, [*others, *given], f"transpose_of_{program.name}")
     return result, tuple(found)
-
