@@ -65,11 +65,13 @@ def test_one_trace_for_equal_types_and_another_for_each_new_one():
 def test_python_scalars_are_traced_and_weak():
     f, traces = counted(lambda x: x * 2)
     g = fx.jit(f)
-    assert float(g(1.5)) == 3.0 and float(g(2.5)) == 5.0
+    assert float(g(1.5)) == 3.0
+    assert float(g(2.5)) == 5.0
     assert traces.count == 1
     g(np.float32(1.5))
     assert traces.count == 2
-    assert g(1).dtype == np.int32 and g(True).dtype == np.int32
+    assert g(1).dtype == np.int32
+    assert g(True).dtype == np.int32
     assert traces.count == 4
 
 
@@ -96,7 +98,8 @@ def test_dict_order_is_irrelevant_but_list_and_tuple_differ():
     a, b = fnp.ones(1), fnp.ones(2)
     g({"a": a, "b": b}), g({"b": b, "a": a})
     assert traces.count == 1
-    assert isinstance(g([a, b]), list) and isinstance(g((a, b)), tuple)
+    assert isinstance(g([a, b]), list)
+    assert isinstance(g((a, b)), tuple)
     assert traces.count == 3
 
 
@@ -281,7 +284,8 @@ def test_donated_arrays_are_deleted_and_later_use_says_so():
     for _ in range(3):  # the first call traces, later ones take the short way
         x, y = fnp.ones(4), fnp.ones(4)
         f(x, y)
-        assert x.is_deleted() and not y.is_deleted()
+        assert x.is_deleted()
+        assert not y.is_deleted()
         with pytest.raises(DeletedArrayError, match="donated"):
             x + 1
         with pytest.raises(DeletedArrayError):
@@ -300,7 +304,8 @@ def test_lower_and_compile():
     f = fx.jit(lambda x, y: {"sum": x + y["a"]})
     x = fnp.ones(3)
     lowered = f.lower(x, {"a": x})
-    assert "add" in lowered.as_text() and "add" in lowered.as_text("traced")
+    assert "add" in lowered.as_text()
+    assert "add" in lowered.as_text("traced")
     compiled = lowered.compile()
     np.testing.assert_array_equal(compiled(x, {"a": x})["sum"], [2, 2, 2])
     assert compiled.memory_analysis()["output_size_in_bytes"] == 12
@@ -317,7 +322,8 @@ def test_lower_takes_shapes_without_arrays():
     f, traces = counted(lambda x: x @ x)
     g = fx.jit(f)
     info = g.eval_shape(fx.ShapeDtypeStruct((3, 3), np.float32))
-    assert info.shape == (3, 3) and info.dtype == np.float32
+    assert info.shape == (3, 3)
+    assert info.dtype == np.float32
     g(fnp.ones((3, 3)))
     assert traces.count == 1
 
@@ -363,7 +369,7 @@ def test_methods_and_partials():
             self.w = w
 
         @fx.jit
-        def double(x):
+        def double(self, x):
             return 2 * x
 
         @partial(fx.jit, static_argnums=0)
@@ -382,7 +388,9 @@ def test_methods_and_partials():
 
 def test_static_results_pass_through():
     out = fx.jit(lambda x: (x, "name", None))(fnp.ones(2))
-    assert out[1] == "name" and out[2] is None and isinstance(out[0], DeviceArray)
+    assert out[1] == "name"
+    assert out[2] is None
+    assert isinstance(out[0], DeviceArray)
 
 
 def test_arguments_are_checked_when_jit_is_made():

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import update_wrapper
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
-import optree
+from optree import _C as native
 
 from fxarray.compile.backend import CompileOptions, Executable
 from fxarray.compile.driver import compile_program
 from fxarray.core import config
-from fxarray.core.array import Array, DeviceArray
+from fxarray.core.array import DeviceArray
 from fxarray.core.context import context
-from fxarray.core.errors import ArgumentError
+from fxarray.core.errors import ArgumentError, StaticArgumentError
 from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import evaluate
@@ -27,19 +26,22 @@ from fxarray.transforms.arguments import (
     function_name,
     mark_static,
 )
+from fxarray.transforms.fast_calls import FastCall, NoKey, buffer_of, delete_donated, leaf_key
+from fxarray.transforms.jit_options import as_tuple, positional_names, resolve, signature_of
 from fxarray.transforms.shapes import abstract_arguments
 from fxarray.transforms.stages import Traced
+from fxarray.transforms.statics import Static
 from fxarray.transforms.trace_cache import (
     FunctionTraces,
     Trace,
     remembered_trace,
     traces_of,
 )
+from fxarray.tree.operations import flatten
 from fxarray.tree.registry import NAMESPACE
 
 _type = attrgetter("type")
-_buffer = attrgetter("_np")
-_flatten = optree.tree_flatten
+_flatten = native.flatten  # as tree.flatten calls it, without the call between
 _FAST_LIMIT = 1024
 
 
@@ -55,21 +57,6 @@ class CacheInfo(NamedTuple):
     hits: int
     misses: int
     size: int
-
-
-class _FastCall(NamedTuple):
-    """All that a repeated call needs: the executable, hidden arguments and the result's tree."""
-
-    run: Callable[[Sequence[Any]], list[DeviceArray]]
-    captured: list[Any]
-    output: Structure
-    donated: tuple[int, ...]
-
-
-def _tuple(value: Any) -> tuple[Any, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, (int, str)) else tuple(value)
 
 
 class JitFunction:
@@ -93,79 +80,86 @@ class JitFunction:
         self._inline = inline
         self._keep_unused = keep_unused
         self._backend = backend
-        self._signature = _signature(function)
-        self._static_numbers, self._static_names = self._resolve(
-            _tuple(static_argnums), _tuple(static_argnames), "static"
+        self._signature = signature_of(function)
+        self._static_numbers, self._static_names = resolve(
+            function, self._signature, as_tuple(static_argnums), as_tuple(static_argnames), "static"
         )
-        self._donated_numbers, self._donated_names = self._resolve(
-            _tuple(donate_argnums), _tuple(donate_argnames), "donate"
+        self._donated_numbers, self._donated_names = resolve(
+            function, self._signature, as_tuple(donate_argnums), as_tuple(donate_argnames), "donate"
         )
         both = set(self._static_numbers) & set(self._donated_numbers)
         if both:
             raise ArgumentError(
-                f"jit of {function_name(function)}: arguments {sorted(both)} are both static and donated"
+                f"jit of {function_name(function)}: arguments {sorted(both)} are both static and "
+                f"donated"
             )
         self._traces: FunctionTraces = traces_of(function)
-        self._fast: dict[Any, _FastCall] = {}
+        self._positional = positional_names(self._signature)
+        self._has_statics = bool(self._static_numbers or self._static_names)
+        self._fast: dict[Any, FastCall] = {}
         self._hits = 0
         self._misses = 0
-
-    def _resolve(
-        self, numbers: tuple[int, ...], names: tuple[str, ...], what: str
-    ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Complete positions by names and names by positions; check both."""
-        label = function_name(self._function)
-        if self._signature is None:
-            return numbers, names
-        parameters = list(self._signature.parameters.values())
-        positional = [
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        catches_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        all_numbers = []
-        for number in numbers:
-            if not isinstance(number, int) or isinstance(number, bool):
-                raise ArgumentError(f"jit of {label}: {what}_argnums must be ints, got {number!r}")
-            if not variadic and not -len(positional) <= number < len(positional):
-                raise ArgumentError(
-                    f"jit of {label}: {what}_argnums has {number}, but {label} takes "
-                    f"{len(positional)} positional arguments"
-                )
-            all_numbers.append(number % len(positional) if number < 0 else number)
-        all_names = list(names)
-        for name in names:
-            if name not in self._signature.parameters and not catches_all:
-                raise ArgumentError(
-                    f"jit of {label}: {what}_argnames has {name!r}, but the arguments of {label} are: "
-                    f"{', '.join(self._signature.parameters)}"
-                )
-            if name in positional and positional.index(name) not in all_numbers:
-                all_numbers.append(positional.index(name))
-        for number in all_numbers:
-            if number < len(positional) and positional[number] not in all_names:
-                all_names.append(positional[number])
-        return tuple(all_numbers), tuple(all_names)
 
     # --- calling ----------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if context.staging is None and not context.axes and not context.disable_jit:
-            leaves, treedef = _flatten((args, kwargs), namespace=NAMESPACE)
-            fast = None
-            buffers: list[Any] = []
-            try:
-                fast = self._fast.get((treedef, context.settings, tuple(map(_type, leaves))))
-                buffers = list(map(_buffer, leaves))
-            except (AttributeError, TypeError):  # a leaf that is not a concrete array
-                fast = None
+        state = context
+        if state.staging is not None or state.axes or state.disable_jit:
+            return self._call(args, kwargs)
+        if self._has_statics:
+            return self._call_with_other_leaves(args, kwargs)
+        leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
+        fast: FastCall | None = None
+        buffers: list[Any] = []
+        try:
+            fast = self._fast.get((treedef, state.settings, *map(_type, leaves)))
             if fast is not None:
-                self._hits += 1
-                outputs = fast.run(fast.captured + buffers if fast.captured else buffers)
-                if fast.donated:
-                    _delete_donated([leaves[i] for i in fast.donated], outputs)
-                return fast.output.unflatten(outputs)
-        return self._call(args, kwargs)
+                buffers = (
+                    list(map(buffer_of, leaves)) if fast.places is None else fast.buffers(leaves)
+                )
+        except (AttributeError, TypeError):  # a leaf that is not a concrete array
+            return self._call_with_other_leaves(args, kwargs)
+        if fast is None:
+            return self._call(args, kwargs)
+        self._hits += 1
+        if fast.captured:
+            buffers = fast.captured + buffers
+        outputs = fast.run(buffers)
+        if fast.donated:
+            delete_donated([leaves[i] for i in fast.donated], outputs)
+        return fast.unflatten(outputs)
+
+    def _call_with_other_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The short way where some leaves are numbers, NumPy arrays or static."""
+        try:
+            key, leaves = self._mixed_key(args, kwargs)
+        except (NoKey, StaticArgumentError):
+            return self._call(args, kwargs)
+        fast = self._fast.get(key)
+        if fast is None:
+            return self._call(args, kwargs, key)
+        self._hits += 1
+        outputs = fast.run(fast.captured + fast.buffers(leaves))
+        if fast.donated:
+            delete_donated([leaves[i] for i in fast.donated], outputs)
+        return fast.unflatten(outputs)
+
+    def _mixed_key(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Hashable, list[Any]]:
+        """The key of a call with leaves of several kinds, and the leaves."""
+        leaves, treedef = flatten(self._marked(args, kwargs))
+        return ("mixed", treedef, context.settings, *map(leaf_key, leaves)), leaves
+
+    def _marked(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call as written, with its static arguments wrapped."""
+        if not self._has_statics:
+            return args, kwargs
+        names = self._static_names
+        marked = tuple([Static(x) if i in self._static_numbers else x for i, x in enumerate(args)])
+        return marked, {k: Static(v) if k in names else v for k, v in kwargs.items()}
 
     def _canonical(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -200,7 +194,13 @@ class JitFunction:
                 warnings.warn(self._traces.last_explanation, stacklevel=3)
         return trace
 
-    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _call(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        key: Hashable = None,
+    ) -> Any:
+        """The long way; with a key, what it finds is remembered under it."""
         if context.disable_jit:
             return self._function(*args, **kwargs)
         flat = flatten_arguments(*self._prepared(args, kwargs), self._function)
@@ -213,41 +213,74 @@ class JitFunction:
             else:
                 outputs = JitCall(trace.program, trace.name).bind(*operands)
             return trace.output.unflatten(outputs)
+        places = self._places(args, kwargs, flat.structure)
         donated = self._donated_leaves(args, kwargs)
-        executable = self._compile(trace, donated)
+        offset = len(trace.captured)
+        donated_inputs = tuple([offset + i for i, place in enumerate(places) if place in donated])
+        options = CompileOptions(donated=donated_inputs)
+        executable = compile_program(trace.program, options, self._backend)
         outputs = executable(operands)
-        self._remember(args, kwargs, trace, executable, donated)
+        self._remember(args, kwargs, key, trace, executable, donated, places)
         if donated:
-            _delete_donated(_leaves_at(args, kwargs, donated), outputs)
+            leaves = flatten(self._marked(args, kwargs))[0]
+            delete_donated([leaves[i] for i in donated], outputs)
         return trace.output.unflatten(outputs)
 
-    def _compile(self, trace: Trace, donated: tuple[int, ...]) -> Executable:
-        offset = len(trace.captured)
-        options = CompileOptions(donated=tuple(offset + i for i in donated))
-        return compile_program(trace.program, options, self._backend)
+    def _places(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], structure: Structure
+    ) -> list[int]:
+        """For each array of the canonical form, its place among the leaves as written."""
+        positional, named = self._canonical(args, kwargs)
+        order: list[int] = []
+        if len(positional) == len(args):
+            order.extend(range(structure.treedef.num_leaves))
+        else:
+            # Keyword arguments were moved: the call as written has them sorted by name.
+            position = sum(self._count(number, x) for number, x in enumerate(args))
+            order.extend(range(position))
+            ranges: dict[str, range] = {}
+            for name in sorted(kwargs):
+                count = self._count(name, kwargs[name])
+                ranges[name] = range(position, position + count)
+                position += count
+            moved = self._positional[len(args) : len(positional)]
+            for name in (*moved, *sorted(named)):
+                order.extend(ranges[name])
+        static = {place for place, _ in structure.static_leaves}
+        return [place for number, place in enumerate(order) if number not in static]
+
+    def _count(self, place: int | str, argument: Any) -> int:
+        """How many leaves an argument has in the call as written."""
+        static = place in self._static_numbers or place in self._static_names
+        return 1 if static else len(flatten(argument)[0])
 
     def _remember(
         self,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
+        key: Hashable,
         trace: Trace,
         executable: Executable,
         donated: tuple[int, ...],
+        places: list[int],
     ) -> None:
-        """Let the next call with these types take the short way."""
-        if not trace.reusable or self._static_numbers or self._static_names:
-            return
-        leaves, treedef = _flatten((args, kwargs), namespace=NAMESPACE)
-        if not all(type(leaf) is DeviceArray for leaf in leaves):
-            return
+        """Let the next call of this kind take the short way."""
         run_buffers = getattr(executable, "run_buffers", None)
-        if run_buffers is None:
+        if run_buffers is None or not trace.reusable:
             return
+        types = trace.program.input_types[len(trace.captured) :]
+        inputs: list[tuple[int, ArrayType]] | None = list(zip(places, types, strict=True))
+        if key is None:
+            leaves, treedef = flatten((args, kwargs))
+            if not all(type(leaf) is DeviceArray for leaf in leaves):
+                return
+            key = (treedef, context.settings, *map(_type, leaves))
+            if places == list(range(len(leaves))):
+                inputs = None
+        captured = [value.numpy_view() for value in trace.captured]
         if len(self._fast) >= _FAST_LIMIT:
             self._fast.clear()
-        captured = [value.numpy_view() for value in trace.captured]
-        key = (treedef, context.settings, tuple(map(_type, leaves)))
-        self._fast[key] = _FastCall(run_buffers, captured, trace.output, donated)
+        self._fast[key] = FastCall(run_buffers, captured, trace.output, donated, inputs)
 
     def _donated_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
         """Positions, among all leaves of the call as written, of donated arrays."""
@@ -256,12 +289,12 @@ class JitFunction:
         donated: list[int] = []
         position = 0
         for number, argument in enumerate(args):
-            count = len(_flatten(argument, namespace=NAMESPACE)[0])
+            count = self._count(number, argument)
             if number in self._donated_numbers:
                 donated.extend(range(position, position + count))
             position += count
         for name in sorted(kwargs):
-            count = len(_flatten(kwargs[name], namespace=NAMESPACE)[0])
+            count = self._count(name, kwargs[name])
             if name in self._donated_names:
                 donated.extend(range(position, position + count))
             position += count
@@ -325,41 +358,6 @@ class _BoundJit:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._jitted, name)
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
-
-
-def _leaves_at(args: Any, kwargs: Any, positions: Iterable[int]) -> list[Any]:
-    leaves = _flatten((args, kwargs), namespace=NAMESPACE)[0]
-    return [leaves[position] for position in positions]
-
-
-def _delete_donated(donated: Sequence[Any], outputs: Sequence[DeviceArray]) -> None:
-    """Delete donated arrays that an output can take the place of; warn about the others."""
-    free: dict[Any, int] = {}
-    for output in outputs:
-        key = (output.type.shape, output.type.dtype)
-        free[key] = free.get(key, 0) + 1
-    unusable: list[str] = []
-    for array in donated:
-        if not isinstance(array, Array):
-            continue
-        key = (array.type.shape, array.type.dtype)
-        if free.get(key, 0):
-            free[key] -= 1
-            array.delete()  # type: ignore[attr-defined]
-        else:
-            unusable.append(str(array.type))
-    if unusable:
-        warnings.warn(
-            f"some donated arrays fit no result and were not used: {', '.join(unusable)}",
-            stacklevel=3,
-        )
 
 
 def jit(

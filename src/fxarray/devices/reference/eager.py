@@ -72,7 +72,7 @@ def execute(op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
     """Apply `op` to concrete arrays."""
     plan = _PLANS.get((op, *[operand.type for operand in operands]))
     if plan is None:
-        if op.run_function is not None:
+        if op.runs_function:
             return op.run_function(operands)
         program = op.compiled_program
         if program is not None:

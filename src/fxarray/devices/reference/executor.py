@@ -21,6 +21,7 @@ from fxarray.core.ir import Equation, Literal, Program, Var
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import last_uses
 from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.support import quietly
 
 _buffer = attrgetter("_np")
 
@@ -93,14 +94,11 @@ class ReferenceExecutable:
         self.stages = ("program", "python")
 
     def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
-        with np.errstate(all="ignore"):
-            values = self.run(*[argument.numpy_view() for argument in arguments])
-        return list(map(DeviceArray, values, self.types))
+        return self.run_buffers([argument.numpy_view() for argument in arguments])
 
     def run_buffers(self, buffers: Sequence[np.ndarray]) -> list[DeviceArray]:
         """Like a call, on the buffers themselves."""
-        with np.errstate(all="ignore"):
-            values = self.run(*buffers)
+        values = quietly(self.run, buffers)
         return list(map(DeviceArray, values, self.types))
 
     def as_text(self, stage: str) -> str:
