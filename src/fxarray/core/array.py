@@ -56,7 +56,7 @@ class Array(ArrayMethods):
 
     __slots__ = ("__weakref__",)
     type: ArrayType
-    trace: Any
+    _trace: Any
 
     # NumPy leaves operators between its arrays and ours to us.
     __array_priority__: ClassVar[int] = 100
@@ -153,6 +153,10 @@ class Array(ArrayMethods):
     def __delitem__(self, index: Any) -> None:
         raise ImmutableArrayError("items of an array cannot be deleted; use fxarray.numpy.delete")
 
+    def item(self, *args: Any) -> Any:
+        """The value as a Python scalar; with arguments, of one element."""
+        raise NotImplementedError
+
     @property
     def at(self) -> Any:
         """Indexed updates that return a new array: `x.at[i].set(v)`, `.add`, `.min`, ..."""
@@ -168,7 +172,9 @@ class Array(ArrayMethods):
         if not self.type.shape:
             return format(self.item(), specification)
         if specification:
-            raise ArgumentError(f"{self.type}: only 0-dimensional arrays take a format specification")
+            raise ArgumentError(
+                f"{self.type}: only 0-dimensional arrays take a format specification"
+            )
         return str(self)
 
 
@@ -176,7 +182,7 @@ class DeviceArray(Array):
     """An array whose values exist: a type and a NumPy buffer (of the dtype's physical form)."""
 
     __slots__ = ("_np", "type")
-    trace: ClassVar[None] = None
+    _trace: ClassVar[None] = None  # pyright: ignore[reportIncompatibleVariableOverride]
     type: ArrayType
     _np: Any
 
@@ -223,7 +229,9 @@ class DeviceArray(Array):
         # Consumers of DLPack 1 learn that the memory is read-only; older ones cannot be told, so
         # they get a copy of their own unless they ask to share.
         if max_version is not None and max_version[0] >= 1:
-            return self._readonly().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+            return self._readonly().__dlpack__(
+                max_version=max_version, dl_device=dl_device, copy=copy
+            )
         array = self.numpy_view()
         return (array if copy is False else array.copy()).__dlpack__()
 

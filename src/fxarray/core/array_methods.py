@@ -290,9 +290,7 @@ class ArrayMethods:
         out: None = None,
     ) -> Array:
         """The slices along an axis where `condition` holds."""
-        return _call(
-            "compress", condition, self, axis, size=size, fill_value=fill_value, out=out
-        )
+        return _call("compress", condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
         """The elements with equal indices along two axes."""

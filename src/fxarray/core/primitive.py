@@ -91,7 +91,7 @@ class Linear:
         return len(self.type.shape)
 
     @property
-    def trace(self) -> Any:
+    def _trace(self) -> Any:
         # `bind` asks for it: a rule computes with an operand that it should be linear in.
         raise MissingRuleError(
             f"a function cannot be transposed, since it is not linear: it combines two values of "

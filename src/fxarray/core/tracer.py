@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Trace:
     """The interpretation of operations by one transformation, while it runs."""
 
-    __slots__ = ("level", "alive", "__weakref__")
+    __slots__ = ("__weakref__", "alive", "level")
     kind = "trace"
 
     def __init__(self) -> None:
@@ -44,8 +44,8 @@ class Trace:
 class Tracer(Array):
     """A value inside a transformation."""
 
-    __slots__ = ("trace",)
-    trace: Trace
+    __slots__ = ("_trace",)
+    _trace: Trace
 
     def concrete(self) -> Any:
         """The concrete array that this tracer stands for, or None where there is none."""
@@ -57,12 +57,12 @@ class Tracer(Array):
         return ""
 
     def _explain(self) -> str:
-        text = f"the value has type {self.type} and is traced by {self.trace.kind}"
+        text = f"the value has type {self.type} and is traced by {self._trace.kind}"
         return f"{text}; {self.origin}" if self.origin else text
 
     def check_alive(self) -> None:
         """Raise UnexpectedTracerError if the transformation that made this tracer has ended."""
-        if not self.trace.alive:
+        if not self._trace.alive:
             raise leaked(self)
 
     def __bool__(self) -> bool:
@@ -72,7 +72,8 @@ class Tracer(Array):
         self.check_alive()
         raise TracerBoolConversionError(
             f"a traced value was used as a Python bool, as in `if`, `while` or `and`: "
-            f"{self._explain()}. Use fxarray.lax.cond, lax.while_loop or fxarray.numpy.where; or mark "
+            f"{self._explain()}. Use fxarray.lax.cond, lax.while_loop or fxarray.numpy.where; or "
+            f"mark "
             f"the argument that it depends on as static (static_argnums)."
         )
 
@@ -106,7 +107,8 @@ class Tracer(Array):
         # Derivatives must not be lost silently, so value-carrying tracers refuse as well.
         self.check_alive()
         raise TracerArrayConversionError(
-            f"NumPy was asked to convert a traced value: {self._explain()}. Use the function of the "
+            f"NumPy was asked to convert a traced value: {self._explain()}. Use the function of "
+            f"the "
             f"same name in fxarray.numpy, or fxarray.pure_callback to call NumPy at run time."
         )
 
@@ -125,16 +127,18 @@ class Tracer(Array):
     def __repr__(self) -> str:
         value = self.concrete()
         inside = "" if value is None else f", value={value!r}"
-        return f"Tracer<{self.type}, {self.trace.kind}{inside}>"
+        return f"Tracer<{self.type}, {self._trace.kind}{inside}>"
 
 
 def check_closure(trace: Trace, op: Primitive, results: Sequence[Any]) -> None:
     """Raise if a custom rule of `op` closed over a value that `trace` differentiates."""
     for result in results:
-        if isinstance(result, Tracer) and result.trace is trace:
+        if isinstance(result, Tracer) and result._trace is trace:
             raise NonDifferentiableError(
-                f"{op.name}: the function or its rule closes over a value of type {result.type} that is "
-                f"being differentiated, but the rule gives derivatives of its arguments only. Pass the "
+                f"{op.name}: the function or its rule closes over a value of type {result.type} "
+                f"that is "
+                f"being differentiated, but the rule gives derivatives of its arguments only. "
+                f"Pass the "
                 f"value as an argument, or use closure_convert."
             )
 
@@ -143,7 +147,8 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
     """The error about a tracer that outlived its transformation."""
     origin = f" It was made here: {tracer.origin}." if tracer.origin else ""
     return UnexpectedTracerError(
-        f"a value of type {tracer.type}, traced by {tracer.trace.kind}, is used after that "
-        f"transformation has ended (it leaked through a global, an attribute or a closure).{origin} "
+        f"a value of type {tracer.type}, traced by {tracer._trace.kind}, is used after that "
+        f"transformation has ended (it leaked through a global, an attribute or a "
+        f"closure).{origin} "
         f"Return it from the transformed function instead of storing it."
     )

@@ -111,7 +111,9 @@ def _check_format(fmt: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> No
             position += root == ""
             used.add(index)
             if index >= len(args):
-                raise ArgumentError(f"debug.print: {fmt!r} needs more values than the {len(args)} given")
+                raise ArgumentError(
+                    f"debug.print: {fmt!r} needs more values than the {len(args)} given"
+                )
         elif root not in kwargs:
             raise ArgumentError(f"debug.print: {fmt!r} asks for {root!r}, which is not given")
     unused = [str(i) for i in range(len(args)) if i not in used]
@@ -141,16 +143,20 @@ def breakpoint(
       stdout: where answers are written.
 
     Local variables that hold arrays show their run-time values. Commands: `p expression`, `pp
-    expression`, `l` (list source), `w` (where), `u` and `d` (up and down), `c` (continue), `q` (quit).
+    expression`, `l` (list source), `w` (where), `u` and `d` (up and down), `c` (continue), `q`
+    (quit).
     """
-    frames: list[Frame] = []
-    for frame in user_frames(1, filter_frames)[: num_frames or None]:
-        frames.append(Frame(frame.f_code, frame.f_lineno, dict(frame.f_locals)))
+    frames = [
+        Frame(frame.f_code, frame.f_lineno, dict(frame.f_locals))
+        for frame in user_frames(1, filter_frames)[: num_frames or None]
+    ]
     arrays: list[Any] = []
     places: list[tuple[int, str]] = []
     for number, frame in enumerate(frames):
         for name, value in frame.variables.items():
-            if isinstance(value, Array) and not (isinstance(value, Tracer) and not value.trace.alive):
+            if isinstance(value, Array) and not (
+                isinstance(value, Tracer) and not value._trace.alive
+            ):
                 places.append((number, name))
                 arrays.append(value)
 
