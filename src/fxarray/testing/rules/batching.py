@@ -100,7 +100,8 @@ def assert_is_loop(
             assert buffer.shape == output.type.shape, f"{what}: a wrong type"
             if axis is not None:
                 rank = wanted.type.ndim
-                assert 0 <= axis <= rank and buffer.ndim == rank + 1, (
+                fits = buffer.ndim == rank + 1 and 0 <= axis <= rank
+                assert fits, (
                     f"{what}: result {number} is {output.type} with mapped axis {axis}, "
                     f"but each lane is {wanted.type}"
                 )

@@ -79,7 +79,9 @@ def _nearest(value: Values, candidates: Sequence[Any]) -> Values:
 
 def check_tangents(op: Primitive, outputs: Sequence[Any], tangents: Sequence[Any]) -> None:
     """A tangent per output, of its type or a Zero."""
-    assert len(outputs) == len(tangents), f"{op}: {len(tangents)} tangents of {len(outputs)} results"
+    assert len(outputs) == len(tangents), (
+        f"{op}: {len(tangents)} tangents of {len(outputs)} results"
+    )
     for number, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
         wanted = output.type.tangent()
         assert tangent is not None, f"{op}: the tangent of result {number} is None, not a Zero"
@@ -109,9 +111,7 @@ def check_jvp(sample: Sample) -> None:
         check_tangents(sample.op, outputs, tangents)
     op, arrays = (sample.op, own) if wide is None else wide
     # In another dtype than float64, differences are coarse: large steps, few digits.
-    worst = max(
-        epsilon(type.dtype) for type in (*types_of(arrays), *op.infer(*types_of(arrays)))
-    )
+    worst = max(epsilon(type.dtype) for type in (*types_of(arrays), *op.infer(*types_of(arrays))))
     # Where a large step crosses a kink, such as a tie of a maximum, a smaller one may not.
     steps, tolerance = ((1e-3, 1e-5), 1e-6) if worst < 1e-12 else ((worst**0.2,), 2 * worst**0.6)
     for chosen in subsets(inexact_positions(arrays)):
@@ -334,10 +334,10 @@ def _is_linear_by_chance(op: Primitive, chosen: tuple[int, ...], count: int) -> 
     for sample in good:
         wide = wide_sample(sample)
         other, arrays = (sample.op, device_arrays(sample)) if wide is None else wide
-        if len(arrays) == count and set(chosen) <= set(inexact_positions(arrays)):
-            if all(array.numpy_view().size for array in arrays):
-                if not _is_linear(other, arrays, chosen):
-                    return True
+        comparable = len(arrays) == count and set(chosen) <= set(inexact_positions(arrays))
+        filled = all(array.numpy_view().size for array in arrays)
+        if comparable and filled and not _is_linear(other, arrays, chosen):
+            return True
     return False
 
 

@@ -87,7 +87,9 @@ def wide_program(program: Program) -> Program:
         environment: dict[Any, Any] = dict(zip(program.inputs, arguments, strict=True))
 
         def read(atom: Any) -> Any:
-            return wide_array(atom.value) if type(atom) is Literal else environment[atom]
+            return (
+                wide_array(device_array(atom.value)) if type(atom) is Literal else environment[atom]
+            )
 
         for equation in program.equations:
             results = wide_operation(equation.op).bind(*map(read, equation.inputs))
@@ -149,7 +151,9 @@ def largest(buffer: Values) -> float:
     return float(values.max()) if values.size else 0.0
 
 
-def assert_near(actual: Values, expected: Values, tolerance: float, scale: float, what: str) -> None:
+def assert_near(
+    actual: Values, expected: Values, tolerance: float, scale: float, what: str
+) -> None:
     """Assert `|actual - expected| <= tolerance * (|expected| + scale)`, with equal dtype and shape.
 
     Args:

@@ -17,7 +17,7 @@ from fxarray.core.array import DeviceArray
 from fxarray.core.errors import FxArrayError
 from fxarray.core.factors import Factors
 from fxarray.core.primitive import Primitive, Sample
-from fxarray.core.types import ArrayType
+from fxarray.core.types import ArrayType, Shape
 from fxarray.primitives.support import Values
 from fxarray.testing.rules.operands import (
     assert_near,
@@ -40,13 +40,15 @@ _REDUCTIONS: dict[str, Any] = {
 }
 
 
-def factor_sizes(record: Factors, types: Sequence[ArrayType], results: Sequence[ArrayType]) -> dict[str, int]:
+def factor_sizes(
+    record: Factors, types: Sequence[ArrayType], results: Sequence[ArrayType]
+) -> dict[str, int]:
     """The size of each factor; asserts that all dimensions that carry one have the same."""
     sizes: dict[str, int] = {}
     for names, type in zip((*record.operands, *record.results), (*types, *results), strict=True):
         assert len(names) == type.ndim, f"{names} does not describe {type}"
         for name, size in zip(names, type.shape, strict=True):
-            assert type.shape and isinstance(size, int)
+            assert isinstance(size, int)
             assert sizes.setdefault(name, size) == size, (
                 f"factor {name} has sizes {sizes[name]} and {size}"
             )
@@ -60,7 +62,7 @@ def _cut(buffer: Values, names: Sequence[str], factor: str, part: int, parts: in
     return buffer
 
 
-Layout: TypeAlias = "tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]"
+Layout: TypeAlias = "tuple[tuple[str, ...], Shape, Shape]"
 
 
 def local_operations(op: Primitive, factor: str, layouts: Sequence[Layout]) -> list[Primitive]:
@@ -156,7 +158,12 @@ def _check_split(
         types = [a.type.replace(shape=b.shape) for a, b in zip(arrays, buffers, strict=True)]
         layouts = [
             *zip(record.results, [r.shape for r in results], shapes, strict=True),
-            *zip(record.operands, [a.type.shape for a in arrays], [b.shape for b in buffers], strict=True),
+            *zip(
+                record.operands,
+                [a.type.shape for a in arrays],
+                [b.shape for b in buffers],
+                strict=True,
+            ),
         ]
         operations = local_operations(op, factor, layouts)
         local = _infer_part(operations, types, shapes, f"{what}: part {part}")
