@@ -1,15 +1,15 @@
 """Settings: one typed table, read from `FXARRAY_*` variables, changed by `update` or a `with` block.
 
-    >>> from fxarray.core import config
-    >>> with config.using(explain_retraces=True):
-    ...     config.get("explain_retraces")
-    True
+>>> from fxarray.core import config
+>>> with config.using(explain_retraces=True):
+...     config.get("explain_retraces")
+True
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +26,13 @@ class Setting:
       default: the value when nothing sets it.
       doc: one sentence.
       traced: whether traces depend on it, so that changing it traces again.
+      choices: the values that it can have, if they are few.
     """
 
     default: Any
     doc: str
     traced: bool = False
+    choices: tuple[str, ...] = ()
 
 
 SETTINGS: dict[str, Setting] = {
@@ -40,9 +42,19 @@ SETTINGS: dict[str, Setting] = {
     "debug_nans": Setting(False, "Raise an error at the first operation that gives a NaN.", True),
     "debug_infs": Setting(False, "Raise an error at the first operation that gives an inf.", True),
     "traceback_filtering": Setting(True, "Leave fxarray's own frames out of tracebacks."),
-    "numpy_rank_promotion": Setting("allow", "allow, warn or raise when ranks differ.", True),
-    "numpy_dtype_promotion": Setting("standard", "standard or strict.", True),
+    "numpy_rank_promotion": Setting(
+        "allow", "What to do when ranks differ.", True, ("allow", "warn", "raise")
+    ),
+    "numpy_dtype_promotion": Setting(
+        "standard", "Whether arrays of two dtypes meet.", True, ("standard", "strict")
+    ),
     "default_matmul_precision": Setting("default", "Precision of products.", True),
+}
+
+# What stands in place of settings of JAX's that are not needed here.
+_NOT_NEEDED = {
+    "enable_x64": "64-bit dtypes need no flag: ask for them where you want them, as in "
+    "zeros(3, float64) or x.astype(float64)",
 }
 
 
@@ -62,11 +74,23 @@ _values: dict[str, Any] = {
 
 def _check(name: str, value: Any) -> None:
     if name not in SETTINGS:
-        raise ArgumentError(f"there is no setting {name!r}; there are: {', '.join(SETTINGS)}")
-    if type(value) is not type(SETTINGS[name].default):
-        raise ArgumentError(
-            f"setting {name} takes {type(SETTINGS[name].default).__name__}, got {value!r}"
-        )
+        remedy = _NOT_NEEDED.get(name, f"there are: {', '.join(SETTINGS)}")
+        raise ArgumentError(f"there is no setting {name!r}; {remedy}")
+    setting = SETTINGS[name]
+    if type(value) is not type(setting.default):
+        raise ArgumentError(f"setting {name} takes {type(setting.default).__name__}, got {value!r}")
+    if setting.choices and value not in setting.choices:
+        raise ArgumentError(f"setting {name} is one of {', '.join(setting.choices)}, got {value!r}")
+
+
+for _name, _value in _values.items():
+    _check(_name, _value)
+# The class attribute is what threads without settings of their own see.
+Context.settings = tuple(
+    (name, value)
+    for name, value in _values.items()
+    if SETTINGS[name].traced and value != SETTINGS[name].default
+)
 
 
 def get(name: str) -> Any:
@@ -89,7 +113,7 @@ def update(name: str, value: Any) -> None:
 
 
 @contextmanager
-def using(**values: Any) -> Iterator[None]:
+def using(**values: Any) -> Generator[None]:
     """Change settings in this thread for the length of a `with` block (or a decorated call)."""
     for name, value in values.items():
         _check(name, value)

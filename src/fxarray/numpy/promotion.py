@@ -7,15 +7,23 @@ stands here is all that lies between.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from fxarray.core import dims, dtypes
+from fxarray.core import config, dims, dtypes
 from fxarray.core.array import Array, DeviceArray
+from fxarray.core.context import context
 from fxarray.core.dtypes import DType
-from fxarray.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from fxarray.core.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    ShapeError,
+    TypePromotionError,
+)
 from fxarray.core.types import ArrayType, Shape, shape_key
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim, reshape
@@ -120,6 +128,8 @@ def promote_dtypes(function: str, *values: Any, inexact: bool = False) -> list[A
         own.append(value.type.dtype)
         weaks.append(value.type.weak)
     dtype, weak = dtypes.promote(own, weaks)
+    if context.settings:
+        _check_strictly(function, own, weaks, dtype)
     if inexact:
         dtype = dtypes.to_inexact(dtype)
     shared = len(values) > 1
@@ -133,6 +143,22 @@ def promote_dtypes(function: str, *values: Any, inexact: bool = False) -> list[A
             buffer = dtypes.scalar_array(value, dtype)
             results.append(DeviceArray(buffer, ArrayType((), dtype, weak)))
     return results
+
+
+def _check_strictly(
+    function: str, own: Sequence[DType], weaks: Sequence[bool], common: DType
+) -> None:
+    """Under `numpy_dtype_promotion="strict"`, let no array change its dtype to meet another's."""
+    if config.get("numpy_dtype_promotion") != "strict":
+        return
+    arrays = [dtype for dtype, weak in zip(own, weaks, strict=True) if not weak]
+    for dtype in arrays:
+        if dtype != common:
+            others = ", ".join(map(str, own))
+            raise TypePromotionError(
+                f"{function}: operands of dtypes {others} have no common dtype under "
+                f"numpy_dtype_promotion='strict'; convert {dtype} with .astype({common})"
+            )
 
 
 def promote(function: str, *values: Any, inexact: bool = False) -> list[Array]:
@@ -157,11 +183,29 @@ def broadcast_operands(function: str, operands: Sequence[Array]) -> list[Array]:
             shape = own
     else:
         return list(operands)
-    shape = common_shape(function, [operand.type.shape for operand in operands])
+    shapes = [operand.type.shape for operand in operands]
+    shape = common_shape(function, shapes)
+    if context.settings:
+        _check_ranks(function, shapes)
     return [
         operand if not operand.type.shape else broadcast_array(operand, shape)
         for operand in operands
     ]
+
+
+def _check_ranks(function: str, shapes: Sequence[Shape]) -> None:
+    """Warn or raise, as `numpy_rank_promotion` says, where arrays of different ranks broadcast."""
+    action = config.get("numpy_rank_promotion")
+    if action == "allow" or len({len(shape) for shape in shapes if shape}) < 2:
+        return
+    listed = ", ".join(map(str, shapes))
+    message = (
+        f"{function}: operands of shapes {listed} differ in rank, and numpy_rank_promotion is "
+        f"{action!r}; add the axes, as in x[None, :]"
+    )
+    if action == "raise":
+        raise ShapeError(message)
+    warnings.warn(message, stacklevel=2)
 
 
 def same_shape(a: Shape, b: Shape) -> bool:
@@ -217,7 +261,9 @@ def canonical_axis(function: str, axis: Any, rank: int) -> int:
     except AttributeError:
         raise ArgumentError(f"{function}: axis must be an integer, got {axis!r}") from None
     if not -rank <= index < rank:
-        raise AxisError(f"{function}: axis {index} is out of range for an array of {rank} dimensions")
+        raise AxisError(
+            f"{function}: axis {index} is out of range for an array of {rank} dimensions"
+        )
     return index + rank if index < 0 else index
 
 
