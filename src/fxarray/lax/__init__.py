@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fxarray.lax import linalg as linalg
 from fxarray.lax.associative_scan import associative_scan as associative_scan
 from fxarray.lax.collective import (
     all_gather,
@@ -284,6 +285,7 @@ __all__ = [
     "is_finite",
     "le",
     "lgamma",
+    "linalg",
     "log",
     "log1p",
     "logistic",

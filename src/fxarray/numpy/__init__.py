@@ -14,6 +14,7 @@ import numpy as _np
 from fxarray.numpy import at as _at  # fills x[index] and x.at[index]
 from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
+from fxarray.numpy import linalg
 from fxarray.numpy.arithmetic import (
     abs, absolute, add, around, bitwise_count, cbrt, ceil, clip, divide, divmod, fabs, fix,
     float_power, floor, floor_divide, fmax, fmin, fmod, maximum, minimum, mod, multiply, negative,
@@ -159,7 +160,7 @@ __all__ = [
     "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "interp", "intersect1d",
     "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf",
     "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable",
-    "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort",
+    "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort", "linalg",
     "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
     "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
     "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min",

@@ -12,6 +12,7 @@ from fxarray.primitives.linalg_lu import (
     inverse,
     solve,
 )
+from fxarray.primitives.linalg_pinv import PseudoInverse
 from fxarray.primitives.linalg_qr import Geqrf, HouseholderProduct, Qr
 from fxarray.primitives.linalg_triangular import Cholesky, TriangularSolve, triangular_solve
 
@@ -27,6 +28,7 @@ __all__ = [
     "LogDeterminant",
     "Lu",
     "LuPivotsToPermutation",
+    "PseudoInverse",
     "Qr",
     "Svd",
     "TriangularSolve",

@@ -78,9 +78,10 @@ class Lu(MatrixOperation, name="lu"):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         # From P dA = dL U + L dU, for square factors:  L^-1 P dA U^-1 = L^-1 dL + dU U^-1, which
-        # are strictly lower and upper triangular. A tall matrix has its L continued by columns of the
-        # identity, a wide one its U by rows of it; this changes neither product (de Hoog, Anderssen
-        # and Lukas, Differentiation of matrix functionals using triangular factorization, 2011).
+        # are strictly lower and upper triangular. A tall matrix has its L continued by columns of
+        # the identity, a wide one its U by rows of it; this changes neither product (de Hoog,
+        # Anderssen and Lukas, Differentiation of matrix functionals using triangular factorization,
+        # 2011).
         outputs = self.bind(*primals)
         lu, pivots, permutation = outputs
         (da,) = tangents
