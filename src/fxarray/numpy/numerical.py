@@ -123,10 +123,11 @@ def apply_along_axis(
         return func1d(vector, *args, **kwargs)
 
     mapped = function
-    for i in range(x.ndim - 1):
-        # Results of the inner maps have their mapped axes on either side of the function's own.
-        before = i < x.ndim - 1 - place
-        mapped = vmap(mapped, in_axes=1 if before else 0, out_axes=-1 if before else 0)
+    for i in range(1, x.ndim - place):
+        # The axes behind the vectors come one by one, each behind those mapped before.
+        mapped = vmap(mapped, in_axes=i, out_axes=-1)
+    for _ in range(place):
+        mapped = vmap(mapped, in_axes=0, out_axes=0)
     return mapped(x)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
+from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import ArrayType
 from fxarray.numpy import reductions
@@ -224,7 +225,8 @@ def histogram(
     (values,) = promote("histogram", a, inexact=True)
     edges = histogram_bin_edges(values, bins, range)
     flat = reshape(values, (values.size,))
-    counts = _count_in_bins("histogram", [flat], [edges], weights, values.size)
+    counted = edges.type.dtype
+    counts = _count_in_bins("histogram", [flat], [edges], weights, values.size, counted)
     if density:
         total = reductions.sum(counts)
         return divide(divide(counts, diff(edges)), total), edges
@@ -242,10 +244,16 @@ def _bin_numbers(values: Array, edges: Array) -> tuple[Array, Array]:
 
 
 def _count_in_bins(
-    function: str, columns: Sequence[Array], edges: Sequence[Array], weights: Any, size: Any
+    function: str,
+    columns: Sequence[Array],
+    edges: Sequence[Array],
+    weights: Any,
+    size: Any,
+    dtype: DType = dtypes.int32,
 ) -> Array:
+    """Weights, or the number of points in `dtype`, added up for each cell."""
     if weights is None:
-        amounts = create.full(ArrayType((size,), columns[0].type.dtype), 1)
+        amounts = create.full(ArrayType((size,), dtype), 1)
     else:
         amounts = as_operand(function, weights)
         if dtypes.is_bool(amounts.type.dtype):
