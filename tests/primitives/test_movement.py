@@ -1,6 +1,4 @@
-"""Movement, slicing, joining, gathers and scatters: their rules, and `lax` against JAX."""
-
-import itertools
+"""Movement, slicing, joining, gather, scatter: `lax` against JAX, and what no single rule says."""
 
 import jax
 import jax.numpy as jnp
@@ -12,50 +10,8 @@ from hypothesis import strategies as st
 import fxarray
 import fxarray.numpy as fnp
 from fxarray import lax, random
-from fxarray.core.array import DeviceArray
 from fxarray.core.dims import ShapeVar, same
 from fxarray.core.errors import ArgumentError, AxisError, DTypeError, OutOfBoundsError, ShapeError
-from fxarray.core.primitive import REGISTRY, Zero
-from fxarray.core.types import ArrayType
-from fxarray.interpreters.batch import batch_flat
-from fxarray.interpreters.jvp import jvp_flat
-from fxarray.interpreters.linearize import backward, linearize_flat
-
-NAMES = [
-    "broadcast_in_dim",
-    "transpose",
-    "reshape",
-    "rev",
-    "slice",
-    "pad",
-    "concatenate",
-    "split",
-    "gather",
-    "scatter",
-    "scatter_add",
-    "scatter_mul",
-    "scatter_min",
-    "scatter_max",
-    "dynamic_slice",
-    "dynamic_update_slice",
-]
-SAMPLES = [
-    pytest.param(sample, id=f"{name}-{number}")
-    for name in NAMES
-    for number, sample in enumerate(REGISTRY[name].samples(np.random.default_rng(0)))
-]
-GOOD = [param for param in SAMPLES if param.values[0].error is None]
-SMOOTH = [
-    param
-    for param in GOOD
-    if param.values[0].differentiable
-    and any(np.asarray(x).dtype.kind == "f" for x in param.values[0].operands)
-]
-
-
-def device(x):
-    x = np.asarray(x)
-    return DeviceArray(x, ArrayType(x.shape, x.dtype))
 
 
 def same_values(result, expected, message=""):
@@ -64,178 +20,6 @@ def same_values(result, expected, message=""):
     assert result.dtype == expected.dtype, message
     tolerance = 1e-6 if expected.dtype.kind in "fc" else 0
     np.testing.assert_allclose(result, expected, rtol=tolerance, atol=tolerance, err_msg=message)
-
-
-# --- rules ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sample", GOOD)
-def test_infer_and_eager_agree_with_reference(sample):
-    operands = [np.asarray(x) for x in sample.operands]
-    types = sample.op.infer(*[device(x).type for x in operands])
-    expected = sample.op.reference(*operands)
-    results = sample.op.eager(*operands)
-    for type, reference, eager in zip(types, expected, results, strict=True):
-        assert isinstance(reference, np.ndarray)
-        assert isinstance(eager, np.ndarray)
-        assert (type.shape, type.dtype) == (reference.shape, reference.dtype)
-        same_values(eager, reference)
-
-
-@pytest.mark.parametrize("sample", [p for p in SAMPLES if p.values[0].error is not None])
-def test_bad_operands_raise_the_named_error(sample):
-    types = [device(x).type for x in sample.operands]
-    with pytest.raises(sample.error, match=sample.op.name):
-        sample.op.infer(*types)
-
-
-@pytest.mark.parametrize("sample", GOOD)
-def test_batch_equals_a_loop(sample):
-    operands = [np.asarray(x) for x in sample.operands]
-    rng = np.random.default_rng(1)
-    for size in (3, 1):
-        for pattern in itertools.product([None, 0, -1], repeat=min(len(operands), 3)):
-            pattern = (*pattern, *[None] * (len(operands) - len(pattern)))
-            if all(axis is None for axis in pattern):
-                continue
-            lanes = [
-                [x] * size
-                if axis is None
-                else [
-                    x,
-                    *[rng.permutation(x.reshape(-1)).reshape(x.shape) for _ in range(size - 1)],
-                ]
-                for x, axis in zip(operands, pattern, strict=True)
-            ]
-            stacked = [
-                device(x if axis is None else np.stack(lane, axis))
-                for x, axis, lane in zip(operands, pattern, lanes, strict=True)
-            ]
-            axes = [
-                None if a is None else a % x.ndim for a, x in zip(pattern, stacked, strict=True)
-            ]
-            results, out_axes = batch_flat(sample.op.bind, size, None, stacked, axes)
-            for lane in range(size):
-                expected = sample.op.reference(*[each[lane] for each in lanes])
-                for result, axis, value in zip(results, out_axes, expected, strict=True):
-                    one = result.numpy_view() if axis is None else np.take(result, lane, axis)
-                    same_values(one, value, f"{pattern}, lane {lane}")
-
-
-@pytest.mark.parametrize("sample", SMOOTH)
-def test_derivatives_agree_with_central_differences_and_transposes_with_derivatives(sample):
-    op = sample.op
-    operands = [np.asarray(x) for x in sample.operands]
-    smooth = [i for i, x in enumerate(operands) if x.dtype.kind == "f"]
-    operands = [x.astype("float64") if i in smooth else x for i, x in enumerate(operands)]
-    rng = np.random.default_rng(2)
-    directions = [rng.normal(size=x.shape) for x in operands]
-    step = 1e-6
-    for chosen in [smooth, *[[i] for i in smooth]]:
-        primals = [device(x) for x in operands]
-        tangents = [
-            device(directions[i]) if i in chosen else Zero(x.type.tangent())
-            for i, x in enumerate(primals)
-        ]
-        _outputs, results = jvp_flat(op.bind, primals, tangents)
-        moved = [
-            op.reference(
-                *[
-                    x + sign * step * directions[i] if i in chosen else x
-                    for i, x in enumerate(operands)
-                ]
-            )
-            for sign in (1, -1)
-        ]
-        for result, high, low in zip(results, *moved, strict=True):
-            expected = (high - low) / (2 * step)
-            value = np.zeros(expected.shape) if type(result) is Zero else result
-            np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-7)
-
-        # Applied twice, so that the second use adds into the first one's cotangents.
-        uses = lambda *xs: (*op.bind(*xs), *op.bind(*xs))  # noqa: E731
-        values, record = linearize_flat(uses, primals, [i in chosen for i in range(len(operands))])
-        cotangents = [device(rng.normal(size=v.shape)) for v in values]
-        gradients = backward(record, cotangents)
-        left = sum(
-            float(np.sum(ct.numpy_view() * np.asarray(r)))
-            for ct, r in zip(cotangents, [*results, *results], strict=True)
-            if type(r) is not Zero
-        )
-        right = sum(
-            float(np.sum(np.asarray(g) * directions[i]))
-            for i, g in enumerate(gradients)
-            if i in chosen and type(g) is not Zero
-        )
-        np.testing.assert_allclose(left, right, rtol=1e-8, atol=1e-9)
-
-
-@pytest.mark.parametrize("sample", GOOD)
-def test_factors_name_sizes_that_agree(sample):
-    types = [device(x).type for x in sample.operands]
-    factors = sample.op.shard(*types)
-    results = sample.op.infer(*types)
-    sizes = {}
-    for type, names in zip((*types, *results), (*factors.operands, *factors.results), strict=True):
-        assert len(names) == type.ndim
-        for size, name in zip(type.shape, names, strict=True):
-            assert sizes.setdefault(name, size) == size
-    kept = {name for names in factors.results for name in names}
-    gone = {name for names in factors.operands for name in names} - kept
-    assert set(factors.vanished) == gone
-
-
-@pytest.mark.parametrize("sample", GOOD)
-def test_splitting_a_factor_gives_the_pieces_of_the_result(sample):
-    """Run the operation on each half of a factor that may be split; the results are halves too."""
-    operands = [np.asarray(x) for x in sample.operands]
-    types = [device(x).type for x in operands]
-    factors = sample.op.shard(*types)
-    whole = sample.op.reference(*operands)
-    for name in {n for names in factors.results for n in names} - factors.whole:
-        size = next(
-            x.shape[names.index(name)]
-            for x, names in zip(
-                (*operands, *whole), (*factors.operands, *factors.results), strict=True
-            )
-            if name in names
-        )
-        held = [names for names in factors.operands if name in names]
-        if not held or size < 2:
-            continue
-        first = slice(0, size // 2)
-        pieces = [
-            _cut(x, names, name, first) for x, names in zip(operands, factors.operands, strict=True)
-        ]
-        expected = [
-            _cut(x, names, name, first) for x, names in zip(whole, factors.results, strict=True)
-        ]
-        op = _resized(sample.op, types, [device(x).type for x in pieces], expected)
-        if op is None:
-            continue
-        for result, value in zip(op.reference(*pieces), expected, strict=True):
-            same_values(result, np.asarray(value), name)
-
-
-def _cut(x, names, name, where):
-    return x[tuple(where if n == name else slice(None) for n in names)]
-
-
-def _resized(op, before, after, results):
-    """The operation for a part of its operands; None where that is another operation."""
-    changed = dict(op.parameters())
-    for key in ("shape", "slice_sizes", "limit_indices"):
-        if key not in changed:
-            continue
-        sizes = list(changed[key])
-        if key == "shape":
-            sizes = results[0].shape
-        else:
-            for d, (old, new) in enumerate(zip(before[0].shape, after[0].shape, strict=True)):
-                if old != new and sizes[d] == old:
-                    sizes[d] = new
-        changed[key] = tuple(sizes)
-    return type(op)(**changed)
 
 
 # --- lax against JAX ------------------------------------------------------------------------------
@@ -368,7 +152,7 @@ def _sorted_lanes(numbers):
     return list(numbers[3]) == sorted(numbers[3])
 
 
-@settings(max_examples=120)
+@settings(max_examples=40)
 @given(st.data())
 def test_gather_agrees_with_jax(data):
     shape, indices, numbers, sizes = data.draw(gathers())
@@ -382,7 +166,7 @@ def test_gather_agrees_with_jax(data):
         same_values(result, np.asarray(expected), f"{numbers} {sizes} {mode}")
 
 
-@settings(max_examples=120)
+@settings(max_examples=15)  # XLA compiles each of twelve operations
 @given(st.data())
 def test_scatters_agree_with_jax(data):
     shape, indices, numbers, sizes = data.draw(gathers())
