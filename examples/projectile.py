@@ -112,9 +112,9 @@ def flight(drag: float, speed: float, angle: float) -> np.ndarray:
 
 def plot(path: Path, truth: tuple[float, float], history: list[tuple[np.ndarray, float]]) -> None:
     """Draw the flights for the first guess, the fit and the truth, and the error of each step."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
@@ -126,17 +126,23 @@ def plot(path: Path, truth: tuple[float, float], history: list[tuple[np.ndarray,
         ):
             points = flight(float(parameters[0]), float(parameters[1]), float(angle))
             left.plot(points[:, 0], points[:, 1], **style)
-    left.set(xlabel="distance (m)", ylabel="height (m)", title="first guess (dotted), fit, truth (dashed)")
+    left.set(
+        xlabel="distance (m)",
+        ylabel="height (m)",
+        title="first guess (dotted), fit, truth (dashed)",
+    )
     left.set_ylim(bottom=0)
     right.semilogy([max(error, 1e-9) for _, error in history], marker="o")
-    right.set(xlabel="step", ylabel="root-mean-square error (m)", title="error of the landing distances")
+    right.set(
+        xlabel="step", ylabel="root-mean-square error (m)", title="error of the landing distances"
+    )
     right.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Simulate measurements, recover drag and speed, print and plot; 0 if the drag is found within 2 %."""
+    """Simulate, recover, print and plot; 0 if the drag is found within 2 %."""
     parser = argparse.ArgumentParser(description="Recover a ball's drag from where it lands.")
     parser.add_argument("--iterations", type=int, default=8)
     parser.add_argument("--noise", type=float, default=0.01, help="error of the measurements, in m")
@@ -147,7 +153,10 @@ def main(arguments: list[str] | None = None) -> int:
         picture = options.out / "projectile.png"
         picture.touch()
     except OSError as error:
-        print(f"cannot write to {options.out}: {error}; choose another folder with --out", file=sys.stderr)
+        print(
+            f"cannot write to {options.out}: {error}; choose another folder with --out",
+            file=sys.stderr,
+        )
         return 2
 
     truth = (0.02, 30.0)

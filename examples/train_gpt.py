@@ -133,7 +133,9 @@ def normalize(x: Any, gain: Any) -> Any:
 def attention(x: Any, layer: Params, heads: int) -> Any:
     """Causal self-attention over `[batch, time, width]` (Vaswani et al., 2017)."""
     batch, time_, width = x.shape
-    q, k, v = fnp.split((x @ layer["qkv"]).reshape(batch, time_, 3 * heads, width // heads), 3, axis=2)
+    q, k, v = fnp.split(
+        (x @ layer["qkv"]).reshape(batch, time_, 3 * heads, width // heads), 3, axis=2
+    )
     scores = fnp.einsum("bqhd,bkhd->bhqk", q, k) / math.sqrt(width // heads)
     causal = fnp.tril(fnp.ones((time_, time_), bool))
     weights = nn.softmax(fnp.where(causal, scores, -1e9), axis=-1)
@@ -268,16 +270,18 @@ def load(path: Path, like: State, config: Config) -> tuple[State, list[float]]:
 
 def plot(path: Path, losses: list[float], marks: dict[str, float]) -> None:
     """Draw the loss curve, with the losses of other models as lines."""
-    import matplotlib
+    import matplotlib as mpl
 
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 4.5), layout="constrained")
     axes.plot(np.arange(1, len(losses) + 1), losses, linewidth=1, label="training (each step)")
     for color, (name, value) in zip(("tab:red", "tab:green", "black"), marks.items(), strict=False):
         axes.axhline(value, linestyle="--", color=color, label=f"{name}: {value:.3f}")
-    axes.set(xlabel="step", ylabel="loss (nats per character)", title="Small GPT on Python's help topics")
+    axes.set(
+        xlabel="step", ylabel="loss (nats per character)", title="Small GPT on Python's help topics"
+    )
     axes.legend()
     axes.grid(alpha=0.3)
     figure.savefig(path, dpi=130)
@@ -285,7 +289,7 @@ def plot(path: Path, losses: list[float], marks: dict[str, float]) -> None:
 
 
 class Progress:
-    """A bar with step, loss, characters per second and time left; plain lines without a terminal."""
+    """A bar with step, loss, tokens per second and time left; plain lines without a terminal."""
 
     def __init__(self, start: int, total: int, characters: int) -> None:
         self.start, self.total, self.characters = start, total, characters
@@ -303,7 +307,11 @@ class Progress:
             f"[{'#' * filled}{'.' * (30 - filled)}] step {step}/{self.total}  loss {value:.3f}  "
             f"{done * self.characters / spent:,.0f} tokens/s  {left:4.0f} s left"
         )
-        print(f"\r{line}" if self.terminal else line, end="" if self.terminal else "\n", file=sys.stderr)
+        print(
+            f"\r{line}" if self.terminal else line,
+            end="" if self.terminal else "\n",
+            file=sys.stderr,
+        )
         sys.stderr.flush()
 
     def close(self) -> None:
@@ -316,7 +324,7 @@ def stop_on_interrupt() -> Iterator[list[bool]]:
     """Turn Ctrl-C into a request that the loop sees after its step; a second one interrupts."""
     asked: list[bool] = []
 
-    def ask(number: int, frame: Any) -> None:
+    def ask(_number: int, _frame: Any) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(True)
@@ -341,7 +349,7 @@ def writable(folder: Path) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train, compare, sample, and write the curve and the checkpoint; 0 if both baselines are beaten."""
+    """Train, compare, sample, write curve and checkpoint; 0 if both baselines are beaten."""
     parser = argparse.ArgumentParser(description="Train a small GPT on Python's help topics.")
     parser.add_argument("--steps", type=int, default=600, help="training steps in all")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="where files are written")
@@ -396,7 +404,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
 
     validation = evaluate(state.params, corpus, config)
-    marks = {"unigram": unigram_loss(corpus), "bigram": bigram_loss(corpus), "this model": validation}
+    marks = {
+        "unigram": unigram_loss(corpus),
+        "bigram": bigram_loss(corpus),
+        "this model": validation,
+    }
     print("\nvalidation loss in nats per character")
     for name, value in marks.items():
         print(f"  {name:12s} {value:.3f}   ({value / math.log(2):.3f} bits)")

@@ -4,16 +4,34 @@ from fxarray._version import __version__ as __version__
 
 # Importing these fills the hooks through which arrays find their operators and devices.
 from fxarray.core import pretty as _pretty
+from fxarray.core import config as config
 from fxarray.core.array import Array as Array
 from fxarray.core.dtypes import float0 as float0
+from fxarray.core.device import Device as Device
+from fxarray.devices.placement import block_until_ready as block_until_ready
+from fxarray.devices.placement import default_backend as default_backend
+from fxarray.devices.placement import default_device as default_device
+from fxarray.devices.placement import device_count as device_count
+from fxarray.devices.placement import device_get as device_get
+from fxarray.devices.placement import device_put as device_put
+from fxarray.devices.placement import devices as devices
+from fxarray.devices.placement import local_device_count as local_device_count
+from fxarray.devices.placement import local_devices as local_devices
+from fxarray.devices.placement import process_count as process_count
+from fxarray.devices.placement import process_index as process_index
 from fxarray.devices.reference import eager as _eager
 
 # The packages of the public interface.
 from fxarray import debug as debug
+from fxarray import dtypes as dtypes
+from fxarray import errors as errors
 from fxarray import lax as lax
+from fxarray import nn as nn
 from fxarray import numpy as numpy
 from fxarray import random as random
 from fxarray import tree as tree
+from fxarray import tree_util as tree_util
+from fxarray import typing as typing
 
 # Transforms.
 from fxarray.transforms.callbacks import effects_barrier as effects_barrier

@@ -7,6 +7,7 @@ compilation then work as for fxarray's own:
 >>> import fxarray, numpy as np, fxarray.numpy as fnp
 >>> class ScaledExp(extend.Primitive, name="example_scaled_exp"):
 ...     '''exp(scale * x).'''
+...
 ...     scale: float
 ...
 ...     def infer(self, x):
@@ -27,7 +28,8 @@ compilation then work as for fxarray's own:
 >>> fxarray.jit(fxarray.vmap(fxarray.grad(f)))(fnp.zeros(3))
 Array([2., 2., 2.], dtype=float32)
 
-`fxarray.core.primitive` says what each rule takes and returns. A rule that does not exist on purpose
+`fxarray.core.primitive` says what each rule takes and returns. A rule that does not exist on
+purpose
 gets a sentence in the class attribute `EXCUSED`, which the error quotes. Devices are added by
 `register_backend`.
 """

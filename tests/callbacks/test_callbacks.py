@@ -26,12 +26,16 @@ def test_pure_callback_eager_jit_and_scan():
 
 
 def test_pure_callback_with_trees():
-    shapes = {"low": fx.ShapeDtypeStruct((), np.float32), "high": fx.ShapeDtypeStruct((), "float32")}
+    shapes = {
+        "low": fx.ShapeDtypeStruct((), np.float32),
+        "high": fx.ShapeDtypeStruct((), "float32"),
+    }
     f = lambda t: fx.pure_callback(  # noqa: E731
         lambda t, key: {"low": t[key].min(), "high": t[key].max()}, shapes, t, key="x"
     )
     out = fx.jit(f)({"x": fnp.arange(4.0)})
-    assert float(out["low"]) == 0 and float(out["high"]) == 3
+    assert float(out["low"]) == 0
+    assert float(out["high"]) == 3
 
 
 def test_an_unused_pure_callback_is_dropped_but_an_io_callback_is_not():
@@ -61,7 +65,9 @@ def test_vmap_methods_agree_with_a_loop(method):
     x, y = fnp.arange(6.0).reshape(3, 2), fnp.asarray([10.0, 20.0])
     for wrap in (lambda f: f, fx.jit):
         np.testing.assert_array_equal(wrap(fx.vmap(add, in_axes=(0, None)))(x, y), x + y)
-        np.testing.assert_array_equal(wrap(fx.vmap(add, in_axes=(1, 0)))(x, fnp.ones((2, 3))), x.T + 1)
+        np.testing.assert_array_equal(
+            wrap(fx.vmap(add, in_axes=(1, 0)))(x, fnp.ones((2, 3))), x.T + 1
+        )
 
 
 def test_vmap_without_a_method_says_what_to_do():
@@ -135,7 +141,9 @@ PRINTS = {
         ["x=0.0", "x=1.0", "x=2.0"],
     ),
     "grad of scan": (
-        lambda f: fx.grad(lambda xs: lax.scan(lambda c, x: (c, f(x)), 0, xs)[1].sum())(fnp.arange(2.0)),
+        lambda f: fx.grad(lambda xs: lax.scan(lambda c, x: (c, f(x)), 0, xs)[1].sum())(
+            fnp.arange(2.0)
+        ),
         ["x=0.0", "x=1.0"],
     ),
     "cond": (lambda f: fx.jit(lambda p: lax.cond(p, f, lambda x: x, 2.0))(True), ["x=2.0"]),
@@ -190,8 +198,11 @@ def test_breakpoint_shows_run_time_values():
 
     fx.jit(f)(21.0)
     text = out.getvalue()
-    assert "42." in text and "22." in text and "NameError" in text
-    assert "-> " in text and "test_callbacks.py" in text
+    assert "42." in text
+    assert "22." in text
+    assert "NameError" in text
+    assert "-> " in text
+    assert "test_callbacks.py" in text
 
 
 def test_quitting_the_debugger_stops_the_computation():

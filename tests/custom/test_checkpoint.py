@@ -68,7 +68,8 @@ def test_a_policy_adds_what_it_names(capsys):
     assert [str(r.type) for r in kept] == ["f32[5,4]"]
     fx.print_saved_residuals(mlp, w, x)
     printed = capsys.readouterr().out
-    assert "from the argument x" in printed and "test_checkpoint.py" in printed
+    assert "from the argument x" in printed
+    assert "test_checkpoint.py" in printed
 
 
 def test_the_backward_pass_computes_again():
@@ -120,7 +121,9 @@ def test_static_arguments_and_closures():
         return fnp.sum(fnp.sin(x) * scale) if flag else fnp.sum(x)
 
     g = fx.checkpoint(f, static_argnums=(1,))
-    np.testing.assert_allclose(fx.grad(g)(fnp.ones(2), True, 3.0), 3 * np.cos([1.0, 1.0]), rtol=1e-6)
+    np.testing.assert_allclose(
+        fx.grad(g)(fnp.ones(2), True, 3.0), 3 * np.cos([1.0, 1.0]), rtol=1e-6
+    )
     with pytest.raises(TracerBoolConversionError):
         fx.checkpoint(f)(fnp.ones(2), True, 3.0)
 

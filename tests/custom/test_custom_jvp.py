@@ -48,9 +48,7 @@ TRANSFORMS = {
     "jit of grad of vmap": lambda f, x: fx.jit(fx.grad(lambda x: fnp.sum(fx.vmap(f)(x))))(x),
     "grad of jit of vmap": lambda f, x: fx.grad(fx.jit(lambda x: fnp.sum(fx.vmap(f)(x))))(x),
     "grad of vmap of jit": lambda f, x: fx.grad(lambda x: fnp.sum(fx.vmap(fx.jit(f))(x)))(x),
-    "scan": lambda f, x: fx.grad(
-        lambda x: fnp.sum(lax.scan(lambda c, v: (c, f(v)), 0.0, x)[1])
-    )(x),
+    "scan": lambda f, x: fx.grad(lambda x: fnp.sum(lax.scan(lambda c, v: (c, f(v)), 0.0, x)[1]))(x),
     "checkpoint": lambda f, x: fx.grad(lambda x: fnp.sum(fx.checkpoint(f)(x)))(x),
     "jacfwd": lambda f, x: np.diagonal(fx.jacfwd(f)(x)),
     "jacrev": lambda f, x: np.diagonal(fx.jacrev(f)(x)),
@@ -76,7 +74,8 @@ def test_python_control_flow_on_values_works_under_grad():
         return x if x > 0 else -2 * x
 
     f.defjvp(lambda p, t: (f(p[0]), t[0] * (1.0 if p[0] > 0 else -2.0)))
-    assert float(fx.grad(f)(-1.0)) == -2.0 and float(fx.grad(f)(1.0)) == 1.0
+    assert float(fx.grad(f)(-1.0)) == -2.0
+    assert float(fx.grad(f)(1.0)) == 1.0
 
 
 def test_defjvps_takes_one_rule_per_argument():
@@ -118,7 +117,8 @@ def test_pytrees_keywords_and_integer_arguments():
 
     tree = {"a": 2.0, "b": 3.0}
     g = fx.grad(lambda tree: f(n=2, tree=tree)["out"])(tree)
-    assert float(g["a"]) == 5.0 and float(g["b"]) == 1.0
+    assert float(g["a"]) == 5.0
+    assert float(g["b"]) == 1.0
     g = fx.jit(fx.grad(lambda tree: f(tree, fnp.asarray(2))["out"]))(tree)
     assert float(g["a"]) == 5.0
 

@@ -30,9 +30,7 @@ TRANSFORMS = {
     "jit of grad of vmap": lambda f, x: fx.jit(fx.grad(lambda x: fnp.sum(fx.vmap(f)(x))))(x),
     "grad of jit of vmap": lambda f, x: fx.grad(fx.jit(lambda x: fnp.sum(fx.vmap(f)(x))))(x),
     "grad of vmap of jit": lambda f, x: fx.grad(lambda x: fnp.sum(fx.vmap(fx.jit(f))(x)))(x),
-    "scan": lambda f, x: fx.grad(
-        lambda x: fnp.sum(lax.scan(lambda c, v: (c, f(v)), 0.0, x)[1])
-    )(x),
+    "scan": lambda f, x: fx.grad(lambda x: fnp.sum(lax.scan(lambda c, v: (c, f(v)), 0.0, x)[1]))(x),
     "checkpoint": lambda f, x: fx.grad(lambda x: fnp.sum(fx.checkpoint(f)(x)))(x),
     "jacrev": lambda f, x: np.diagonal(fx.jacrev(f)(x)),
     "cond": lambda f, x: fx.grad(lambda x: fnp.sum(lax.cond(True, f, lambda v: v, x)))(x),
@@ -97,13 +95,15 @@ def test_nondiff_arguments_and_pytree_residuals():
         return apply(f, tree), {"x": tree["a"], "note": "static"}
 
     def backward(f, residuals, ct):
-        assert residuals["note"] == "static" and f is fnp.sin
+        assert residuals["note"] == "static"
+        assert f is fnp.sin
         return ({"a": 9.0 * ct, "b": ct},)
 
     apply.defvjp(forward, backward)
     for wrap in (lambda g: g, fx.jit):
         g = wrap(fx.grad(lambda tree: apply(fnp.sin, tree)))({"a": 1.0, "b": 2.0})
-        assert float(g["a"]) == 9.0 and float(g["b"]) == 1.0
+        assert float(g["a"]) == 9.0
+        assert float(g["b"]) == 1.0
 
 
 def test_symbolic_zeros():
@@ -175,4 +175,5 @@ def test_closure_convert_makes_hidden_values_arguments():
 def test_custom_gradient():
     f = fx.custom_gradient(lambda x, y: (x * y, lambda ct: (100 * ct * y, ct)))
     gx, gy = fx.grad(f, argnums=(0, 1))(2.0, 3.0)
-    assert float(gx) == 300.0 and float(gy) == 1.0
+    assert float(gx) == 300.0
+    assert float(gy) == 1.0

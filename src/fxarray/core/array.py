@@ -14,6 +14,7 @@ import numpy as np
 
 from fxarray.core import dtypes, hooks
 from fxarray.core.array_methods import ArrayMethods
+from fxarray.core.device import HOST, Device
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import (
     ArgumentError,
@@ -302,6 +303,19 @@ class DeviceArray(Array):
 
     def is_ready(self) -> bool:
         return not self.is_deleted()
+
+    @property
+    def device(self) -> Device:
+        """Where the array is."""
+        return HOST
+
+    def devices(self) -> set[Device]:
+        """Where the parts of the array are."""
+        return {HOST}
+
+    @property
+    def committed(self) -> bool:
+        return False
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -73,8 +73,8 @@ class TreeStructureError(FxArrayError, StructureMismatch):
 class CarryTypeError(FxArrayError, TypeError):
     """A loop's body or a branch changes the type of a value that must keep it.
 
-    ``scan(lambda c, _: (c * 0.5, None), numpy.int32(1), None, length=3)`` starts with an integer and
-    returns a float. Start with ``1.0``, or cast inside the body.
+    ``scan(lambda c, _: (c * 0.5, None), numpy.int32(1), None, length=3)`` starts with an integer
+    and returns a float. Start with ``1.0``, or cast inside the body.
     """
 
 
@@ -97,9 +97,10 @@ class OutOfBoundsError(FxArrayError, IndexError):
 class IndexingError(FxArrayError, IndexError, TypeError):
     """An index is of a kind, number or shape that the array cannot take.
 
-    Indices are integers, slices with known bounds, ``None``, ``...``, and arrays of integers or bools;
-    a bool array must have the sizes of the dimensions that it masks. ``x[i:i + 3]`` with a traced ``i``
-    raises this: use ``lax.dynamic_slice_in_dim(x, i, 3)``.
+    Indices are integers, slices with known bounds, ``None``, ``...``, and arrays of integers or
+    bools;
+    a bool array must have the sizes of the dimensions that it masks. ``x[i:i + 3]`` with a traced
+    ``i`` raises this: use ``lax.dynamic_slice_in_dim(x, i, 3)``.
     """
 
 
@@ -144,7 +145,10 @@ class TracerIntegerConversionError(ConcretizationError):
 
 
 class TracerArrayConversionError(ConcretizationError):
-    """NumPy was asked to convert a traced value: ``np.sin(x)`` where ``fxarray.numpy.sin`` is meant."""
+    """NumPy was asked to convert a traced value, as by ``np.sin(x)``.
+
+    Use the function of the same name in ``fxarray.numpy``.
+    """
 
 
 class NonConcreteBooleanIndexError(FxArrayError, IndexError):
@@ -210,3 +214,36 @@ class NonFiniteError(FxArrayError, FloatingPointError):
     The message names the operation and your line. Look at its operands: a division by zero, a
     logarithm or root of a negative number, an overflow.
     """
+
+
+__all__ = [
+    "ArgumentError",
+    "AxisError",
+    "CallbackError",
+    "CarryTypeError",
+    "ConcretizationError",
+    "DTypeError",
+    "DeletedArrayError",
+    "FxArrayError",
+    "ImmutableArrayError",
+    "ImmutableModuleError",
+    "InconclusiveDimension",
+    "IndexingError",
+    "LoopBoundError",
+    "MissingRuleError",
+    "NonConcreteBooleanIndexError",
+    "NonDifferentiableError",
+    "NonFiniteError",
+    "OutOfBoundsError",
+    "ProgramError",
+    "ShapeError",
+    "StaticArgumentError",
+    "SymbolicSizeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "TreeStructureError",
+    "TypePromotionError",
+    "UnboundAxisError",
+    "UnexpectedTracerError",
+]

@@ -57,7 +57,9 @@ class Factors:
         return cls(operands, results, reductions, frozenset(whole), tuple(linear))
 
     @classmethod
-    def elementwise(cls, ranks: Sequence[int], result_ranks: Sequence[int], linear: Sequence[int] = ()) -> Factors:
+    def elementwise(
+        cls, ranks: Sequence[int], result_ranks: Sequence[int], linear: Sequence[int] = ()
+    ) -> Factors:
         """All dimensions correspond from the last backwards; 0-dimensional operands have none."""
         names = letters(max([*ranks, *result_ranks], default=0))
         return cls(
@@ -69,6 +71,4 @@ class Factors:
 
 def letters(count: int, start: int = 0) -> tuple[Factor, ...]:
     """`count` distinct factor names."""
-    return tuple(
-        chr(97 + i) if i < 26 else f"f{i}" for i in range(start, start + count)
-    )
+    return tuple(chr(97 + i) if i < 26 else f"f{i}" for i in range(start, start + count))

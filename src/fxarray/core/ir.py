@@ -25,7 +25,7 @@ from fxarray.core.source import Location
 from fxarray.core.types import ArrayType
 
 if TYPE_CHECKING:
-    from fxarray.core.array import Array
+    from fxarray.core.array import Array, DeviceArray
 
 
 class Var:
@@ -45,7 +45,7 @@ class Literal:
 
     __slots__ = ("value", "type", "_key")
 
-    def __init__(self, value: Array) -> None:
+    def __init__(self, value: DeviceArray) -> None:
         self.value = value
         self.type: ArrayType = value.type
 
@@ -127,7 +127,17 @@ class Program:
       name: what was traced, for printing.
     """
 
-    __slots__ = ("inputs", "equations", "outputs", "constants", "name", "_key", "_hash", "_effects", "__weakref__")
+    __slots__ = (
+        "inputs",
+        "equations",
+        "outputs",
+        "constants",
+        "name",
+        "_key",
+        "_hash",
+        "_effects",
+        "__weakref__",
+    )
 
     def __init__(
         self,

@@ -14,6 +14,12 @@ from types import CodeType, FrameType
 PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
 _INTERNAL_PREFIXES = [PACKAGE_DIRECTORY]
+_MACHINERY = (
+    "<frozen ",
+    "<string>",
+    "<fxarray ",
+    os.path.dirname(os.__file__) + os.sep + "functools",
+)
 
 
 def hide_package(directory: str) -> None:
@@ -25,9 +31,7 @@ def hide_package(directory: str) -> None:
 def is_internal_file(filename: str) -> bool:
     known = _is_internal.get(filename)
     if known is None:
-        known = filename.startswith(tuple(_INTERNAL_PREFIXES)) or filename.startswith(
-            ("<frozen ", "<string>", os.path.dirname(os.__file__) + os.sep + "functools")
-        )
+        known = filename.startswith((*_INTERNAL_PREFIXES, *_MACHINERY))
         if "optree" in filename or filename.endswith("contextlib.py"):
             known = True
         _is_internal[filename] = known
@@ -37,7 +41,7 @@ def is_internal_file(filename: str) -> bool:
 class Location:
     """A place in source code, resolved to file and line when printed."""
 
-    __slots__ = ("code", "offset", "_line")
+    __slots__ = ("_line", "code", "offset")
 
     def __init__(self, code: CodeType, offset: int) -> None:
         self.code = code

@@ -84,13 +84,15 @@ class Callback(Primitive, name="callback"):
         array = np.asarray(result)
         if array.shape != type.shape:
             raise CallbackError(
-                f"the {self.kind} callback {self.function} returned an array of shape {array.shape} as "
+                f"the {self.kind} callback {self.function} returned an array of shape "
+                f"{array.shape} as "
                 f"result {number}, but result_shape_dtypes says {type}"
             )
         if array.dtype != type.dtype:
             if not np.can_cast(array.dtype, dtypes.physical(type.dtype), "same_kind"):
                 raise CallbackError(
-                    f"the {self.kind} callback {self.function} returned dtype {array.dtype} as result "
+                    f"the {self.kind} callback {self.function} returned dtype {array.dtype} as "
+                    f"result "
                     f"{number}, but result_shape_dtypes says {type}"
                 )
             array = dtypes.cast(array, type.dtype)
@@ -101,7 +103,8 @@ class Callback(Primitive, name="callback"):
             return self.bind(*primals), ()
         raise NonDifferentiableError(
             f"{self.kind}_callback has no derivative: fxarray cannot look into the Python function "
-            f"{self.function}. Give it one with custom_jvp or custom_vjp, or put stop_gradient on its "
+            f"{self.function}. Give it one with custom_jvp or custom_vjp, or put stop_gradient "
+            f"on its "
             f"arguments."
         )
 
@@ -116,7 +119,8 @@ class Callback(Primitive, name="callback"):
         if method is None:
             if self.kind == PURE:
                 raise ArgumentError(
-                    f"pure_callback under vmap needs vmap_method, one of {', '.join(VMAP_METHODS)}: "
+                    f"pure_callback under vmap needs vmap_method, one of "
+                    f"{', '.join(VMAP_METHODS)}: "
                     f"fxarray cannot know whether {self.function} takes a leading axis"
                 )
             method = "sequential"

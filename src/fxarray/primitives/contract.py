@@ -69,19 +69,22 @@ class DotGeneral(Primitive, name="dot_general"):
             axes = self.contract[number] + self.batch_axes[number]
             if len(set(axes)) != len(axes) or not all(0 <= a < given.ndim for a in axes):
                 raise AxisError(
-                    f"dot_general: contracted and batch dimensions {axes} of operand {number} must be "
+                    f"dot_general: contracted and batch dimensions {axes} of operand {number} "
+                    f"must be "
                     f"distinct dimensions of {given}"
                 )
         for kind, pairs in (("contracted", self.contract), ("batch", self.batch_axes)):
             if len(pairs[0]) != len(pairs[1]):
                 raise ShapeError(
-                    f"dot_general: {len(pairs[0])} {kind} dimensions of operand 0 but {len(pairs[1])} "
+                    f"dot_general: {len(pairs[0])} {kind} dimensions of operand 0 but "
+                    f"{len(pairs[1])} "
                     f"of operand 1"
                 )
             for i, j in zip(*pairs, strict=True):
                 if not dims.same(x.shape[i], y.shape[j]):
                     raise ShapeError(
-                        f"dot_general: {kind} dimension {i} of operand 0 ({x}) has size {x.shape[i]}, "
+                        f"dot_general: {kind} dimension {i} of operand 0 ({x}) has size "
+                        f"{x.shape[i]}, "
                         f"but dimension {j} of operand 1 ({y}) has size {y.shape[j]}"
                     )
         if x.dtype != y.dtype and self.result_dtype is None:
@@ -102,7 +105,8 @@ class DotGeneral(Primitive, name="dot_general"):
     def _wide(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.dtype]:
         """Operands in the dtype of the sum, and the dtype of the result."""
         result = x.dtype if self.result_dtype is None else self.result_dtype
-        wide = np.result_type(*[dtypes.accumulator(d) for d in (x.dtype, y.dtype, result)])
+        accumulators = [dtypes.accumulator(dtype) for dtype in (x.dtype, y.dtype, result)]
+        wide = np.result_type(*map(dtypes.physical, accumulators))
         return x.astype(wide, copy=False), y.astype(wide, copy=False), result  # type: ignore[return-value]
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -157,9 +161,7 @@ class DotGeneral(Primitive, name="dot_general"):
             # The second operand's free dimensions, last in the result, are summed away; what is
             # left is (batch, free, contracted in the order that they have in the second operand).
             summed = tuple(range(count + first, cotangent.type.ndim))
-            op = DotGeneral(
-                (summed, right.free), (batch, right.batch), x.dtype, self.precision
-            )
+            op = DotGeneral((summed, right.free), (batch, right.batch), x.dtype, self.precision)
             order = sorted(range(len(right.contract)), key=right.contract.__getitem__)
             placed = left.batch + left.free + tuple([left.contract[i] for i in order])
             return transpose(op(cotangent, y), _inverse(placed)), None
@@ -213,15 +215,16 @@ class DotGeneral(Primitive, name="dot_general"):
         yield Sample(cls(*matrix), (normal(2, 3).astype("float32"), normal(3, 5).astype("float32")))
         yield Sample(cls(((0,), (0,)), ((), ())), (normal(4), normal(4)))
         yield Sample(cls(((), ()), ((), ())), (normal(2), normal(3)))
-        yield Sample(
-            cls(((1, 3), (2, 0)), ((2,), (1,))), (normal(5, 2, 3, 4), normal(4, 3, 2, 6))
-        )
+        yield Sample(cls(((1, 3), (2, 0)), ((2,), (1,))), (normal(5, 2, 3, 4), normal(4, 3, 2, 6)))
         yield Sample(
             cls(*matrix), (normal(2, 3) + 1j * normal(2, 3), normal(3, 4) - 1j * normal(3, 4))
         )
         yield Sample(
             cls(*matrix),
-            (rng.integers(-9, 9, (2, 3)).astype("int8"), rng.integers(-9, 9, (3, 4)).astype("int8")),
+            (
+                rng.integers(-9, 9, (2, 3)).astype("int8"),
+                rng.integers(-9, 9, (3, 4)).astype("int8"),
+            ),
         )
         half = (normal(2, 3).astype("float16"), normal(3, 4).astype("float16"))
         yield Sample(cls(*matrix), half)
@@ -258,5 +261,3 @@ def matmul(x: Any, y: Any) -> Any:
     rank = x.type.ndim
     lead = tuple(range(rank - 2))
     return dot_general(x, y, ((rank - 1,), (rank - 2,)), (lead, lead))
-
-

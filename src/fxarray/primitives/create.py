@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -41,9 +41,10 @@ class Iota(Primitive, name="iota"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         sizes = [1] * len(self.shape)
-        sizes[self.dimension] = self.shape[self.dimension]  # type: ignore[assignment]
-        values = dtypes.cast(np.arange(self.shape[self.dimension]), self.dtype)
-        return (np.broadcast_to(values.reshape(sizes), self.shape),)  # type: ignore[arg-type]
+        shape = cast("tuple[int, ...]", self.shape)
+        sizes[self.dimension] = shape[self.dimension]
+        values = dtypes.cast(np.arange(shape[self.dimension]), self.dtype)
+        return (np.broadcast_to(values.reshape(sizes), shape),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

@@ -54,7 +54,7 @@ class ReduceSum(Primitive, name="reduce_sum"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         (x,) = arrays
-        wide = x.astype(dtypes.accumulator(x.dtype), copy=False)
+        wide = x.astype(dtypes.physical(dtypes.accumulator(x.dtype)), copy=False)
         with np.errstate(all="ignore"):
             total = np.sum(wide, axis=self.axes, dtype=wide.dtype)
         return (np.asarray(total).astype(x.dtype),)

@@ -55,7 +55,8 @@ def _call(
     for leaf, type in zip(leaves, types, strict=True):
         if type is None:
             raise ArgumentError(
-                f"{kind}_callback: result_shape_dtypes holds {leaf!r}; give ShapeDtypeStructs or arrays"
+                f"{kind}_callback: result_shape_dtypes holds {leaf!r}; give ShapeDtypeStructs or "
+                f"arrays"
             )
     result_types = tuple([type.strong() for type in types if type is not None])
     flat = flatten_arguments(args, kwargs, callback)
@@ -68,7 +69,7 @@ def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding: Any = None,
+    sharding: Any = None,  # noqa: ARG001, JAX's argument
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -80,8 +81,10 @@ def pure_callback(
       result_shape_dtypes: a tree like its result, of `ShapeDtypeStruct`s or arrays.
       *args: its arguments.
       sharding: accepted for compatibility.
-      vmap_method: what `vmap` does. "sequential": call it for each lane. "expand_dims": call it once,
-        with a leading axis, of size 1 where an argument is the same for all lanes. "broadcast_all": the
+      vmap_method: what `vmap` does. "sequential": call it for each lane. "expand_dims": call it
+      once,
+        with a leading axis, of size 1 where an argument is the same for all lanes.
+        "broadcast_all": the
         same, with the full size. "legacy_vectorized": arguments that are the same for all stay as
         they are.
       **kwargs: its keyword arguments.
@@ -96,7 +99,8 @@ def pure_callback(
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ArgumentError(
-            f"pure_callback: vmap_method is {vmap_method!r}; it must be one of {', '.join(VMAP_METHODS)}"
+            f"pure_callback: vmap_method is {vmap_method!r}; it must be one of "
+            f"{', '.join(VMAP_METHODS)}"
         )
     return _call(callback, result_shape_dtypes, args, kwargs, PURE, False, vmap_method)
 
@@ -105,7 +109,7 @@ def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     *args: Any,
-    sharding: Any = None,
+    sharding: Any = None,  # noqa: ARG001, JAX's argument
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
@@ -127,4 +131,4 @@ def io_callback(
 
 
 def effects_barrier() -> None:
-    """Wait until all side effects have happened. Calls run to their end here, so there is nothing to wait for."""
+    """Wait until all side effects have happened: at once, since calls run to their end."""

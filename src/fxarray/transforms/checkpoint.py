@@ -90,7 +90,9 @@ def checkpoint_name(x: Any, name: str) -> Any:
     True
     """
     op = CheckpointName(name)
-    return tree_map(lambda leaf: op(leaf if isinstance(leaf, Array) else operators.asarray(leaf)), x)
+    return tree_map(
+        lambda leaf: op(leaf if isinstance(leaf, Array) else operators.asarray(leaf)), x
+    )
 
 
 class Residual:

@@ -15,7 +15,9 @@ from fxarray.transforms.trace_cache import trace_function
 from fxarray.tree.difference import explain_difference
 
 
-def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
+def closure_convert(
+    fun: Callable[..., Any], *example_args: Any
+) -> tuple[Callable[..., Any], list[Any]]:
     """Turn a closure into a function that takes what it closes over.
 
     Args:
@@ -36,7 +38,8 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     types, structure, _ = abstract_arguments(example_args, {}, fun)
     trace = trace_function(fun, structure, types)
     hoisted = [
-        isinstance(value, Tracer) and dtypes.is_inexact(value.type.dtype) for value in trace.captured
+        isinstance(value, Tracer) and dtypes.is_inexact(value.type.dtype)
+        for value in trace.captured
     ]
     hidden = [v for v, hoist in zip(trace.captured, hoisted, strict=True) if hoist]
 
@@ -82,5 +85,3 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     from_rule.defvjp(forward, backward)
     return from_rule
-
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any
 
@@ -16,7 +16,6 @@ from fxarray.primitives.control.custom import CustomJVP
 from fxarray.transforms.arguments import Structure, flatten_tree, function_name
 from fxarray.transforms.custom_rule import (
     Record,
-    new_record,
     read_call,
     read_signature,
     resolve_nondiff,
@@ -33,7 +32,7 @@ class _Function:
 
     function: Callable[..., Any]
     structure: Structure
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self, *arrays: Any) -> list[Any]:
         args, _ = self.structure.unflatten(arrays)
@@ -49,7 +48,7 @@ class _Rule:
     label: str
     structure: Structure
     nondiff: tuple[int, ...]
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self, *arrays: Any) -> list[Any]:
         count = self.structure.array_count
@@ -62,7 +61,8 @@ class _Rule:
         ]
         args, _ = self.structure.unflatten(primals)
         holes = Structure(
-            self.structure.treedef, tuple((place, None) for place, _ in self.structure.static_leaves)
+            self.structure.treedef,
+            tuple((place, None) for place, _ in self.structure.static_leaves),
         )
         tangent_args, _ = holes.unflatten(tangents)
         without, primal_args = split_arguments(args, self.nondiff)
@@ -85,7 +85,8 @@ class _Rule:
         except ValueError:
             given = flatten_tree(tree, "tangent")[1].treedef
             raise TreeStructureError(
-                f"the jvp rule of {self.label} must return an output tangent of the output's structure: "
+                f"the jvp rule of {self.label} must return an output tangent of the output's "
+                f"structure: "
                 f"{explain_difference(structure.treedef, given, name='tangent')}"
             ) from None
         results: list[Any] = []
@@ -98,19 +99,22 @@ class _Rule:
                 continue
             if not is_array_like(part):
                 raise TreeStructureError(
-                    f"the jvp rule of {self.label} returned output{path} of type {output.type} with a "
+                    f"the jvp rule of {self.label} returned output{path} of type {output.type} "
+                    f"with a "
                     f"{type(part).__name__} as its tangent"
                 )
             value = part if isinstance(part, Array) else operators.asarray(part)
             if value.type.shape != expected.shape:
                 raise ShapeError(
-                    f"the jvp rule of {self.label} returned output{path} of type {output.type} with a "
+                    f"the jvp rule of {self.label} returned output{path} of type {output.type} "
+                    f"with a "
                     f"tangent of type {value.type}; shapes must be equal"
                 )
             if value.type.dtype != expected.dtype:
                 if not value.type.weak:
                     raise DTypeError(
-                        f"the jvp rule of {self.label} returned output{path} of type {output.type} with "
+                        f"the jvp rule of {self.label} returned output{path} of type "
+                        f"{output.type} with "
                         f"a tangent of type {value.type}; dtypes must be equal"
                     )
                 value = operators.asarray(value, expected.dtype)
@@ -118,7 +122,7 @@ class _Rule:
         return results
 
 
-class custom_jvp:
+class custom_jvp:  # noqa: N801, a decorator, under JAX's name
     """A function whose derivative is given by a rule, in forward and in reverse mode.
 
     Args:
@@ -127,8 +131,8 @@ class custom_jvp:
         tangents.
       nondiff_argnames: the same by name.
 
-    The rule, given by `defjvp`, is `rule(*nondiff_args, primals, tangents)` and returns the output and
-    its tangent, which must be linear in the tangents.
+    The rule, given by `defjvp`, is `rule(*nondiff_args, primals, tangents)` and returns the output
+    and its tangent, which must be linear in the tangents.
 
     >>> import fxarray, fxarray.numpy as fnp
     >>> @fxarray.custom_jvp
@@ -168,7 +172,7 @@ class custom_jvp:
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Set one rule per argument, `(tangent, output, *primals) -> output tangent`; None is zero."""
+        """Set a rule per argument: `(tangent, output, *primals) -> output tangent`, or None."""
         if self._nondiff:
             raise ArgumentError("defjvps does not go with nondiff_argnums; use defjvp")
 
@@ -185,7 +189,8 @@ class custom_jvp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._rule is None:
             raise AttributeError(
-                f"no derivative is defined for the custom_jvp function {self._label}; give one with "
+                f"no derivative is defined for the custom_jvp function {self._label}; give one "
+                f"with "
                 f"{self._label}.defjvp"
             )
         call = read_call(self._function, self._signature, self._nondiff, args, kwargs)

@@ -1,10 +1,10 @@
-"""What custom_jvp and custom_vjp share: reading a call, with its arguments that have no derivative."""
+"""What custom_jvp and custom_vjp share: reading a call, and arguments without derivative."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fxarray.core.array import Array
@@ -68,7 +68,8 @@ def read_call(
         bound.apply_defaults()
         if bound.kwargs:
             raise ArgumentError(
-                f"{function_name(function)} has keyword-only arguments ({', '.join(bound.kwargs)}), which "
+                f"{function_name(function)} has keyword-only arguments "
+                f"({', '.join(bound.kwargs)}), which "
                 f"a custom derivative rule cannot take; make them positional"
             )
         args = bound.args
@@ -97,10 +98,6 @@ class Record:
     output: Structure | None = None
     residuals: Structure | None = None
     count: int = 0
-
-
-def new_record() -> Any:
-    return field(compare=False, repr=False, default_factory=Record)
 
 
 def split_arguments(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], list[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from fxarray.primitives.control.custom import CustomVJP, VJPRule
 from fxarray.transforms.arguments import Structure, flatten_tree, function_name
 from fxarray.transforms.custom_rule import (
     Record,
-    new_record,
     read_call,
     read_signature,
     resolve_nondiff,
@@ -69,7 +68,7 @@ class _Function:
 
     function: Callable[..., Any]
     structure: Structure
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self, *arrays: Any) -> list[Any]:
         args, _ = self.structure.unflatten(arrays)
@@ -86,7 +85,7 @@ class _Forward:
     structure: Structure
     nondiff: tuple[int, ...]
     symbolic_zeros: bool
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self, perturbed: tuple[bool, ...], *arrays: Any) -> list[Any]:
         values: Sequence[Any] = arrays
@@ -100,7 +99,8 @@ class _Forward:
         result = self.forward(*args)
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ArgumentError(
-                f"the forward rule of {self.label} must return a pair (output, residuals), but returned "
+                f"the forward rule of {self.label} must return a pair (output, residuals), but "
+                f"returned "
                 f"{type(result).__name__}"
             )
         outputs, self.record.output = flatten_tree(result[0], "output")
@@ -141,11 +141,12 @@ class _Backward:
     nondiff: tuple[int, ...]
     symbolic_zeros: bool
     types: tuple[ArrayType, ...]
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self, cotangents: Sequence[Any], *residuals: Any) -> list[Any]:
         record = self.record
-        assert record.output is not None and record.residuals is not None
+        assert record.output is not None
+        assert record.residuals is not None
         given = [
             SymbolicZero(c.type) if self.symbolic_zeros and type(c) is Zero else dense(c)
             for c in cotangents
@@ -182,7 +183,8 @@ class _Backward:
             except ValueError:
                 difference = explain_difference(structure, tree_structure(part), name="cotangent")
                 raise TreeStructureError(
-                    f"the backward rule of {self.label} returned a cotangent of another tree structure "
+                    f"the backward rule of {self.label} returned a cotangent of another tree "
+                    f"structure "
                     f"than argument {number}: {difference}"
                 ) from None
             for place, piece in zip(tree_leaves(wanted), pieces, strict=True):
@@ -198,7 +200,8 @@ class _Backward:
             return Zero(expected)
         if not is_array_like(piece):
             raise TreeStructureError(
-                f"the backward rule of {self.label} returned a {type(piece).__name__} as the cotangent "
+                f"the backward rule of {self.label} returned a {type(piece).__name__} as the "
+                f"cotangent "
                 f"of an array in argument {number}, of type {primal}"
             )
         value = piece if isinstance(piece, Array) else operators.asarray(piece)
@@ -210,7 +213,8 @@ class _Backward:
         if value.type.dtype != expected.dtype:
             if not value.type.weak:
                 raise DTypeError(
-                    f"the backward rule of {self.label} returned a cotangent of type {value.type} for "
+                    f"the backward rule of {self.label} returned a cotangent of type "
+                    f"{value.type} for "
                     f"argument {number} of type {primal}; dtypes must be equal"
                 )
             value = operators.asarray(value, expected.dtype)
@@ -224,13 +228,14 @@ class _StaticOrError:
     def check(value: Any, label: str) -> Any:
         if any(type(leaf) is int for leaf in tree_leaves(value)):
             raise ArgumentError(
-                f"custom_vjp of {label}: an argument in nondiff_argnums holds an array. Pass it as an "
+                f"custom_vjp of {label}: an argument in nondiff_argnums holds an array. Pass it "
+                f"as an "
                 f"ordinary argument, and return None as its cotangent."
             )
         return value
 
 
-class custom_vjp:
+class custom_vjp:  # noqa: N801, a decorator, under JAX's name
     """A function whose reverse-mode derivative is given by a rule in two halves.
 
     Args:
@@ -239,7 +244,8 @@ class custom_vjp:
         first.
       nondiff_argnames: the same by name.
 
-    `defvjp(forward, backward)` sets the rule: `forward` takes the function's arguments and returns its
+    `defvjp(forward, backward)` sets the rule: `forward` takes the function's arguments and returns
+    its
     output and residuals; `backward(*nondiff_args, residuals, cotangent)` returns a tuple with one
     cotangent per differentiated argument, None standing for zero.
 
@@ -290,7 +296,8 @@ class custom_vjp:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._halves is None:
             raise AttributeError(
-                f"no derivative is defined for the custom_vjp function {self._label}; give one with "
+                f"no derivative is defined for the custom_vjp function {self._label}; give one "
+                f"with "
                 f"{self._label}.defvjp"
             )
         call = read_call(self._function, self._signature, self._nondiff, args, kwargs)
@@ -314,7 +321,7 @@ class custom_vjp:
 
 @dataclass(frozen=True)
 class _OutputCount:
-    record: Record = new_record()
+    record: Record = field(compare=False, repr=False, default_factory=Record)
 
     def __call__(self) -> int:
         return self.record.count

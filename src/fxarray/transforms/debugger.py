@@ -46,7 +46,7 @@ class Debugger(cmd.Cmd):
         variables = self.frames[self.position].variables if self.frames else {}
         try:
             return True, eval(expression, {}, dict(variables))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001, whatever the user's expression raises is shown
             self.say(f"*** {type(error).__name__}: {error}")
             return False, None
 

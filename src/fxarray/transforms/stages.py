@@ -141,7 +141,8 @@ class Compiled:
         for name, array, wanted in zip(trace.names, flat.arrays, expected, strict=True):
             if not array.type.same_array(wanted):
                 raise ArgumentError(
-                    f"{trace.name} was compiled for argument {name} of type {wanted}, got {array.type}"
+                    f"{trace.name} was compiled for argument {name} of type {wanted}, got "
+                    f"{array.type}"
                 )
         return trace.output.unflatten(self._executable([*trace.captured, *flat.arrays]))
 

@@ -96,6 +96,7 @@ class CustomJVP(Primitive, name="custom_jvp_function"):
 
     function: Flat
     rule: Flat
+    runs_function: ClassVar[bool] = True
     EXCUSED: ClassVar[dict[str, str]] = {
         **_FUNCTION_EXCUSES,
         "samples": "it is tested through its Program form, and by the tests of custom_jvp",
@@ -326,6 +327,7 @@ class CustomVJP(Primitive, name="custom_vjp_function"):
 
     function: Flat
     rule: VJPRule
+    runs_function: ClassVar[bool] = True
     EXCUSED: ClassVar[dict[str, str]] = {
         **_FUNCTION_EXCUSES,
         "jvp": "a custom_vjp rule only goes backwards",

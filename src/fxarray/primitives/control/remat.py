@@ -1,6 +1,7 @@
 """Rematerialization: compute again in the backward pass instead of storing.
 
-Linearizing `remat` of a Program P first linearizes P, into `known` (inputs -> outputs, residuals) and
+Linearizing `remat` of a Program P first linearizes P, into `known` (inputs -> outputs, residuals)
+and
 `linear` (residuals, tangents -> tangents). The policy then marks equations of `known` whose results
 are worth keeping. What runs at once gives the outputs and the kept values; what is recorded for the
 backward pass is again a `remat`, of
@@ -90,9 +91,7 @@ def _keeps(policy: Policy | None, equation: Equation) -> bool:
 
 
 @memoised
-def split_by_policy(
-    program: Program, nonzeros: tuple[bool, ...], policy: Policy | None
-) -> Split:
+def split_by_policy(program: Program, nonzeros: tuple[bool, ...], policy: Policy | None) -> Split:
     """Linearize a Program, and cut what it stores down to what the policy keeps."""
     linearized = linearize_program(inline_calls(program), nonzeros)
     known, linear = inline_calls(linearized.known), linearized.linear
@@ -105,7 +104,11 @@ def split_by_policy(
             kept.extend(equation.outputs)
         else:
             recomputed.append(equation)
-    pools = {"input": known.inputs, "output": known.outputs[:count], "computed": known.outputs[count:]}
+    pools = {
+        "input": known.inputs,
+        "output": known.outputs[:count],
+        "computed": known.outputs[count:],
+    }
     residuals = [pools[kind][position] for kind, position in linearized.residuals]
 
     # inputs, kept -> residuals, without the kept values that no residual needs.
