@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from fxarray.core import dims, dtypes
 from fxarray.core.errors import DTypeError, ShapeError

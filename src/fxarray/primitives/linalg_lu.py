@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+import scipy
 
 from fxarray.core import dims, dtypes
 from fxarray.core.errors import DTypeError, ShapeError
@@ -62,7 +62,7 @@ class Lu(MatrixOperation, name="lu"):
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         (x,) = to_library(*arrays)
         m, n = x.shape[-2:]
-        (factor,) = get_lapack_funcs(("getrf",), (x,))
+        (factor,) = scipy.linalg.get_lapack_funcs(("getrf",), (x,))
 
         def one(matrix: Values) -> tuple[Values, Values]:
             if not matrix.size:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import get_lapack_funcs
+import scipy
 
 from fxarray.core import dims, dtypes
 from fxarray.core.errors import DTypeError, ShapeError
@@ -77,7 +77,7 @@ class Qr(MatrixOperation, name="qr"):
         k = m if self.full_matrices else least
         if not least:
             return np.eye(m, k, dtype=matrix.dtype), np.zeros((k, n)), np.arange(n, dtype=np.int32)
-        (factor,) = get_lapack_funcs(("geqp3",), (matrix,))
+        (factor,) = scipy.linalg.get_lapack_funcs(("geqp3",), (matrix,))
         packed, order, scales, *_ = factor(matrix)
         r = np.zeros((k, n), matrix.dtype)
         r[:least] = np.triu(packed)[:least]
@@ -172,7 +172,7 @@ def reflect(reflectors: Values, scales: Values) -> Values:
     if not scales.size:
         return np.eye(*reflectors.shape, dtype=reflectors.dtype)
     routine = "ungqr" if reflectors.dtype.kind == "c" else "orgqr"
-    (form,) = get_lapack_funcs((routine,), (reflectors,))
+    (form,) = scipy.linalg.get_lapack_funcs((routine,), (reflectors,))
     return form(reflectors, scales)[0]
 
 

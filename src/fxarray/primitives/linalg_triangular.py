@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import get_blas_funcs
+import scipy
 
 from fxarray.core.errors import DTypeError, ShapeError
 from fxarray.core.hooks import operators
@@ -58,7 +58,7 @@ def solve_triangle(
     """The x with op(a) x = b for one triangular matrix; a zero on the diagonal gives infinities."""
     if not b.size:
         return b
-    (solve,) = get_blas_funcs(("trsm",), (a, b))
+    (solve,) = scipy.linalg.get_blas_funcs(("trsm",), (a, b))
     return solve(1.0, a, b, lower=lower, trans_a=int(transpose_a), diag=unit_diagonal)
 
 
