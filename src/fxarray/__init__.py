@@ -4,6 +4,7 @@ from fxarray._version import __version__ as __version__
 
 # Importing these fills the hooks through which arrays find their operators and devices.
 from fxarray.core import pretty as _pretty
+from fxarray.core import python_source as _python_source
 from fxarray.core import config as config
 from fxarray.core.array import Array as Array
 from fxarray.core.dtypes import float0 as float0

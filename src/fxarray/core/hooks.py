@@ -56,9 +56,10 @@ class Execution:
 
 @dataclass
 class Printing:
-    """How Programs print; `core.pretty` fills it, since it imports `core.ir`."""
+    """How Programs print; `core.pretty` and `core.python_source` fill it, since they import `core.ir`."""
 
-    program: Callable[[Any], str] = _unfilled
+    program: Callable[..., str] = _unfilled
+    python: Callable[..., str] = _unfilled
 
 
 operators = Operators()

@@ -260,6 +260,23 @@ class Program:
     def consts(self) -> tuple[Array, ...]:
         return tuple(value for _, value in self.constants)
 
+    def to_string(self, source: bool = False, scopes: bool = False) -> str:
+        """The Program as text for people.
+
+        Args:
+          source: whether each line ends with the user's file, line and function.
+          scopes: whether each line ends with the names of the scopes that it was traced in.
+        """
+        return hooks.printing.program(self, source=source, scopes=scopes)
+
+    def to_python(self, source: bool = False) -> str:
+        """The Program as Python source; `core.python_source.program_from_source` runs it.
+
+        Args:
+          source: whether each line ends with the user's file, line and function.
+        """
+        return hooks.printing.python(self, source=source)
+
     def __str__(self) -> str:
         return hooks.printing.program(self)
 

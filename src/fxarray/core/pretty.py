@@ -1,12 +1,11 @@
 """Printing Programs for people: one line per equation, nested Programs above their use.
 
-    >>> import fxarray, fxarray.numpy as fnp
-    >>> program = fxarray.make_program(fxarray.jit(lambda x: fnp.sin(x) * 2))(1.0)
-    >>> print(program.to_string())
-    def program(a: f32[]~) -> f32[]~:
-        b: f32[]~ = sin(a)
-        c: f32[]~ = mul(b, 2.0)
-        return c
+>>> import fxarray, fxarray.numpy as fnp
+>>> print(fxarray.make_program(lambda x: fnp.sin(x) * 2)(1.0).to_string())
+def program(a: f32[]~) -> f32[]~:
+    b: f32[]~ = sin(a)
+    c: f32[]~ = mul(b, 2.0)
+    return c
 """
 
 from __future__ import annotations

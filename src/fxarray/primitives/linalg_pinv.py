@@ -81,7 +81,7 @@ class PseudoInverse(MatrixOperation, name="pseudo_inverse"):
         yield Sample(cls(), (np.zeros((0, 3)), part))
         yield Sample(cls(), (normal(3, 3), part), 64.0)
         yield Sample(cls(), (normal(4, 2), part), 64.0)
-        yield Sample(cls(), (normal(2, 2, 3), np.array([1e-12, 1e-12])), 64.0)
+        yield Sample(cls(), (normal(4, 2, 3), np.full(4, 1e-12)), 64.0)
         single = normal(4, 2).astype("float32"), np.float32(1e-5)
         yield Sample(cls(), single, 64.0)
         yield Sample(cls(), (normal(2, 3) + 1j * normal(2, 3), part), 64.0)
