@@ -59,6 +59,8 @@ from fxarray.lax.elementwise import (
     square,
     sub,
 )
+from fxarray.lax.fft import FftType as FftType
+from fxarray.lax.fft import fft as fft
 from fxarray.lax.functions import (
     acos,
     acosh,
@@ -199,6 +201,7 @@ from fxarray.lax.windows import (
 )
 
 __all__ = [
+    "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
     "RoundingMethod",
@@ -267,6 +270,7 @@ __all__ = [
     "exp2",
     "expand_dims",
     "expm1",
+    "fft",
     "floor",
     "fori_loop",
     "full",

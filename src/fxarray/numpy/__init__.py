@@ -14,7 +14,7 @@ import numpy as _np
 from fxarray.numpy import at as _at  # fills x[index] and x.at[index]
 from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
-from fxarray.numpy import linalg
+from fxarray.numpy import fft, linalg
 from fxarray.numpy.arithmetic import (
     abs, absolute, add, around, bitwise_count, cbrt, ceil, clip, divide, divmod, fabs, fix,
     float_power, floor, floor_divide, fmax, fmin, fmod, maximum, minimum, mod, multiply, negative,
@@ -147,7 +147,7 @@ __all__ = [
     "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices", "diag_indices_from",
     "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot", "double", "dsplit",
     "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "equal",
-    "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fill_diagonal",
+    "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fft", "fill_diagonal",
     "finfo", "fix", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float16", "float32",
     "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
     "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
