@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from fxarray.core.pretty import function_name, variable_name
 from fxarray.core.primitive import REGISTRY, Primitive, canonical_key
 from fxarray.core.types import ArrayType
 
-__all__ = ["array", "array_type", "dtype", "nan", "inf", "ops", "program", "scalar", "size"]
+__all__ = ["array", "array_type", "dtype", "inf", "nan", "ops", "program", "scalar", "size"]
 
 _LONGEST_ARRAY = 64
 nan, inf = float("nan"), float("inf")
@@ -54,7 +54,7 @@ class PythonSource(str):
     __slots__ = ("table",)
     table: dict[str, Any]
 
-    def __new__(cls, text: str, table: dict[str, Any]) -> PythonSource:
+    def __new__(cls, text: str, table: dict[str, Any]) -> Self:
         self = super().__new__(cls, text)
         self.table = table
         return self
@@ -216,7 +216,7 @@ class _Writer:
             return f"slice({', '.join(map(self.value, (value.start, value.stop, value.step)))})"
         return self.object(value)
 
-    def number(self, value: float | complex) -> str:
+    def number(self, value: complex) -> str:
         if isinstance(value, float):
             return repr(value)
         return f"complex({self.number(value.real)}, {self.number(value.imag)})"
@@ -282,7 +282,8 @@ class _Writer:
         return self.entry("array", value)
 
     def literal(self, literal: Literal) -> str:
-        buffer = cast("DeviceArray", literal.value).numpy_view()
+        assert isinstance(literal.value, DeviceArray)
+        buffer = literal.value.numpy_view()
         type = literal.type
         weak = ", True" if type.weak else ""
         name = dtypes.name(type.dtype)
