@@ -8,10 +8,12 @@ from fxarray.testing.rules import CHECKS, check_bad_sample, check_complete, samp
 
 assert fxarray.Array is not None  # importing the package fills the registry
 
-SAMPLED = sorted(name for name, cls in REGISTRY.items() if "samples" not in cls.EXCUSED)
+# Other tests define operations of their own.
+OURS = sorted(n for n, cls in REGISTRY.items() if cls.__module__.startswith("fxarray."))
+SAMPLED = [name for name in OURS if "samples" not in REGISTRY[name].EXCUSED]
 
 
-@pytest.mark.parametrize("name", sorted(REGISTRY))
+@pytest.mark.parametrize("name", OURS)
 def test_every_rule_is_there_or_excused(name):
     check_complete(REGISTRY[name])
 
