@@ -1,6 +1,6 @@
 """The methods of Array: `x.sum(axis)` is `fxarray.numpy.sum(x, axis)`, and so on.
 
-Their meaning stands in `fxarray.numpy`, which fills the table in `core.hooks` that they call through.
+Their meaning stands in `fxarray.numpy`, which fills the table in `core.hooks` that they use.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,8 @@ from fxarray.primitives import elementwise as e
 from fxarray.primitives import special
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity",
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "identity",
     "leaky_relu", "log1mexp", "log_sigmoid", "log_softmax", "logmeanexp", "logsumexp", "mish",
     "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softmax", "softplus",
     "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
@@ -43,7 +43,7 @@ def _number(x: Array, value: float) -> Array:
     return e.number_like(x, value)
 
 
-# --- rectifiers -------------------------------------------------------------------------------------
+# --- rectifiers -----------------------------------------------------------------------------------
 
 
 def identity(x: ArrayLike) -> Array:
@@ -104,7 +104,7 @@ def selu(x: ArrayLike) -> Array:
     return 1.0507009873554805 * elu(x, 1.6732632423543772)
 
 
-# --- smooth activations -----------------------------------------------------------------------------
+# --- smooth activations ---------------------------------------------------------------------------
 
 
 def sigmoid(x: ArrayLike) -> Array:
@@ -229,7 +229,7 @@ def log1mexp(x: ArrayLike) -> Array:
     return e.select(small, near, far)
 
 
-# --- along an axis ----------------------------------------------------------------------------------
+# --- along an axis --------------------------------------------------------------------------------
 
 
 def softmax(

@@ -11,15 +11,17 @@ from math import e, inf, nan, pi
 
 import numpy as _np
 
+from fxarray.numpy import fft, linalg
 from fxarray.numpy import at as _at  # fills x[index] and x.at[index]
 from fxarray.numpy import methods as _methods  # fills the methods of Array
 from fxarray.numpy import operators as _operators  # fills the operators of Array
-from fxarray.numpy import fft, linalg
 from fxarray.numpy.arithmetic import (
-    abs, absolute, add, around, bitwise_count, cbrt, ceil, clip, divide, divmod, fabs, fix,
-    float_power, floor, floor_divide, fmax, fmin, fmod, maximum, minimum, mod, multiply, negative,
-    positive, pow, power, reciprocal, remainder, rint, round, sign, sqrt, square, subtract,
-    true_divide, trunc,
+    abs, absolute, add, bitwise_count, cbrt, clip, divide, divmod, fabs, float_power, floor_divide,
+    fmax, fmin, fmod, maximum, minimum, mod, multiply, negative, positive, pow, power, reciprocal,
+    remainder, sign, sqrt, square, subtract, true_divide,
+)
+from fxarray.numpy.averages import (
+    average, mean, std, var,
 )
 from fxarray.numpy.comparison import (
     allclose, array_equal, array_equiv, bitwise_and, bitwise_invert, bitwise_left_shift,
@@ -29,11 +31,11 @@ from fxarray.numpy.comparison import (
     signbit,
 )
 from fxarray.numpy.conversion import (
-    array, asarray,
+    array, asarray, copy,
 )
 from fxarray.numpy.creation import (
-    arange, empty, empty_like, eye, full, full_like, geomspace, identity, linspace, logspace, ones,
-    ones_like, tri, tril, triu, vander, zeros, zeros_like,
+    empty, empty_like, eye, full, full_like, identity, ones, ones_like, tri, tril, triu, vander,
+    zeros, zeros_like,
 )
 from fxarray.numpy.cumulative import (
     cumprod, cumsum, cumulative_prod, cumulative_sum, diff, ediff1d, gradient, nancumprod,
@@ -87,9 +89,14 @@ from fxarray.numpy.padding import (
 from fxarray.numpy.quantiles import (
     median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
 )
+from fxarray.numpy.ranges import (
+    arange, geomspace, linspace, logspace,
+)
 from fxarray.numpy.reductions import (
-    all, amax, amin, any, argmax, argmin, average, count_nonzero, max, mean, min, prod, ptp, std,
-    sum, var,
+    all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
+)
+from fxarray.numpy.rounding import (
+    around, ceil, fix, floor, rint, round, trunc,
 )
 from fxarray.numpy.scalar_types import (
     bfloat16, bool_, cdouble, character, complex128, complex64, complex_, complexfloating, csingle,
@@ -142,36 +149,36 @@ __all__ = [
     "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool", "bool_", "broadcast_arrays",
     "broadcast_shapes", "broadcast_to", "c_", "can_cast", "cbrt", "cdouble", "ceil", "character",
     "choose", "clip", "column_stack", "complex128", "complex64", "complex_", "complexfloating",
-    "compress", "concat", "concatenate", "conj", "conjugate", "copysign", "corrcoef", "cos", "cosh",
-    "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
+    "compress", "concat", "concatenate", "conj", "conjugate", "copy", "copysign", "corrcoef", "cos",
+    "cosh", "count_nonzero", "cov", "cross", "csingle", "cumprod", "cumsum", "cumulative_prod",
     "cumulative_sum", "deg2rad", "degrees", "delete", "diag", "diag_indices", "diag_indices_from",
     "diagflat", "diagonal", "diff", "digitize", "divide", "divmod", "dot", "double", "dsplit",
     "dstack", "dtype", "e", "ediff1d", "einsum", "einsum_path", "empty", "empty_like", "equal",
-    "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fft", "fill_diagonal",
-    "finfo", "fix", "flatnonzero", "flexible", "flip", "fliplr", "flipud", "float16", "float32",
-    "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3",
-    "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-    "float8_e8m0fnu", "float_", "float_power", "floating", "floor", "floor_divide", "fmax", "fmin",
-    "fmod", "frexp", "from_dlpack", "frombuffer", "fromfile", "fromfunction", "fromiter",
-    "fromstring", "full", "full_like", "gcd", "generic", "geomspace", "get_printoptions",
-    "gradient", "greater", "greater_equal", "hamming", "hanning", "heaviside", "histogram",
-    "histogram2d", "histogram_bin_edges", "histogramdd", "hsplit", "hstack", "hypot", "i0",
-    "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf", "inner", "insert",
-    "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer", "interp", "intersect1d",
-    "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype", "isfinite", "isin", "isinf",
-    "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "issubdtype", "iterable",
-    "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less", "less_equal", "lexsort", "linalg",
-    "linspace", "load", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "logspace", "mask_indices", "matmul",
-    "matrix_transpose", "matvec", "max", "maximum", "mean", "median", "meshgrid", "mgrid", "min",
-    "minimum", "mod", "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin",
-    "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile",
-    "nanprod", "nanquantile", "nanstd", "nansum", "nanvar", "ndarray", "ndim", "negative",
-    "newaxis", "nextafter", "nonzero", "not_equal", "number", "object_", "ogrid", "ones",
-    "ones_like", "outer", "packbits", "pad", "partition", "percentile", "permute_dims", "pi",
-    "piecewise", "place", "positive", "pow", "power", "printoptions", "prod", "promote_types",
-    "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians", "ravel",
-    "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
+    "euler_gamma", "exp", "exp2", "expand_dims", "expm1", "extract", "eye", "fabs", "fft",
+    "fill_diagonal", "finfo", "fix", "flatnonzero", "flexible", "flip", "fliplr", "flipud",
+    "float16", "float32", "float4_e2m1fn", "float64", "float6_e2m3fn", "float6_e3m2fn",
+    "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz",
+    "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float_", "float_power", "floating",
+    "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "from_dlpack", "frombuffer",
+    "fromfile", "fromfunction", "fromiter", "fromstring", "full", "full_like", "gcd", "generic",
+    "geomspace", "get_printoptions", "gradient", "greater", "greater_equal", "hamming", "hanning",
+    "heaviside", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd", "hsplit",
+    "hstack", "hypot", "i0", "identity", "iinfo", "imag", "index_exp", "indices", "inexact", "inf",
+    "inner", "insert", "int16", "int2", "int32", "int4", "int64", "int8", "int_", "integer",
+    "interp", "intersect1d", "invert", "isclose", "iscomplex", "iscomplexobj", "isdtype",
+    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar",
+    "issubdtype", "iterable", "ix_", "kaiser", "kron", "lcm", "ldexp", "left_shift", "less",
+    "less_equal", "lexsort", "linalg", "linspace", "load", "log", "log10", "log1p", "log2",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "logspace", "mask_indices", "matmul", "matrix_transpose", "matvec", "max", "maximum", "mean",
+    "median", "meshgrid", "mgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan",
+    "nan_to_num", "nanargmax", "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean",
+    "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd", "nansum", "nanvar",
+    "ndarray", "ndim", "negative", "newaxis", "nextafter", "nonzero", "not_equal", "number",
+    "object_", "ogrid", "ones", "ones_like", "outer", "packbits", "pad", "partition", "percentile",
+    "permute_dims", "pi", "piecewise", "place", "positive", "pow", "power", "printoptions", "prod",
+    "promote_types", "ptp", "put", "put_along_axis", "quantile", "r_", "rad2deg", "radians",
+    "ravel", "ravel_multi_index", "real", "reciprocal", "remainder", "repeat", "reshape", "resize",
     "result_type", "right_shift", "rint", "roll", "rollaxis", "rot90", "round", "s_", "save",
     "savez", "searchsorted", "select", "set_printoptions", "setdiff1d", "setxor1d", "shape", "sign",
     "signbit", "signedinteger", "sin", "sinc", "single", "sinh", "size", "sort", "sort_complex",

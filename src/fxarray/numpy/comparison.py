@@ -1,4 +1,4 @@
-"""Elementwise functions, part 2: comparison, logic, bits, tests, closeness."""
+"""Elementwise functions, part 3: comparison, logic, bits, tests, closeness."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fxarray.core.array import Array
 from fxarray.numpy.apply import binary, require_integer, unary
 from fxarray.numpy.arithmetic import constant
 from fxarray.numpy.conversion import asarray
-from fxarray.numpy.promotion import ArrayLike, as_operand, promote
+from fxarray.numpy.promotion import ArrayLike, as_operand, promote, reject_out
 from fxarray.primitives import create
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
@@ -61,7 +61,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _ordered("greater_equal", e.ge, x, y)
 
 
-# --- logic ------------------------------------------------------------------------------------------
+# --- logic ----------------------------------------------------------------------------------------
 
 
 def as_bool(function: str, x: Any, position: int = 0) -> Array:
@@ -93,7 +93,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     return e.bitwise_not(as_bool("logical_not", x))
 
 
-# --- bits -------------------------------------------------------------------------------------------
+# --- bits -----------------------------------------------------------------------------------------
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -141,7 +141,7 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 bitwise_right_shift = right_shift
 
-# --- tests ------------------------------------------------------------------------------------------
+# --- tests ----------------------------------------------------------------------------------------
 
 
 def _false(x: Array) -> Array:
@@ -183,11 +183,13 @@ def _is_infinity(function: str, x: Any, infinity: float) -> Array:
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity."""
+    reject_out("isposinf", out)
     return _is_infinity("isposinf", x, np.inf)
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity."""
+    reject_out("isneginf", out)
     return _is_infinity("isneginf", x, -np.inf)
 
 
@@ -218,7 +220,7 @@ def signbit(x: ArrayLike, /) -> Array:
     return e.lt(value, constant(0, value))
 
 
-# --- closeness --------------------------------------------------------------------------------------
+# --- closeness ------------------------------------------------------------------------------------
 
 
 def isclose(
@@ -241,14 +243,19 @@ def isclose(
     if not dtypes.is_inexact(x.type.dtype):
         x, y = promote("isclose", x, y, inexact=True)
     relative, absolute = (asarray(t, dtype=dtypes.to_real(x.type.dtype)) for t in (rtol, atol))
-    limit = e.add(absolute, e.mul(relative, e.abs(y))) if not relative.ndim and not absolute.ndim \
+    limit = (
+        e.add(absolute, e.mul(relative, e.abs(y)))
+        if not relative.ndim and not absolute.ndim
         else None
+    )
     if limit is None:
         scaled = binary("isclose", e.mul, relative, e.abs(y))
         limit = binary("isclose", e.add, absolute, scaled)
     near = binary("isclose", e.le, e.abs(e.sub(x, y)), limit)
-    finite = e.bitwise_and(isfinite(x), isfinite(y)) if x.ndim == y.ndim else logical_and(
-        isfinite(x), isfinite(y)
+    finite = (
+        e.bitwise_and(isfinite(x), isfinite(y))
+        if x.ndim == y.ndim
+        else logical_and(isfinite(x), isfinite(y))
     )
     result = logical_or(logical_and(near, finite), e.eq(x, y))
     return logical_or(result, logical_and(isnan(x), isnan(y))) if equal_nan else result

@@ -33,7 +33,9 @@ def result_dtype(function: str, preferred: Any) -> DType | None:
         return None
     dtype = dtypes.canonical(preferred)
     if not dtypes.is_numeric(dtype):
-        raise ArgumentError(f"{function}: preferred_element_type={preferred!r} is not a number type")
+        raise ArgumentError(
+            f"{function}: preferred_element_type={preferred!r} is not a number type"
+        )
     return dtype
 
 

@@ -12,11 +12,11 @@ from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, ShapeError
-from fxarray.core.hooks import operators
 from fxarray.core.types import ArrayType
-from fxarray.numpy.promotion import DTypeLike, Scalar, from_numpy
+from fxarray.devices.placement import device_put
+from fxarray.numpy.promotion import ArrayLike, DTypeLike, Scalar, from_numpy
 from fxarray.primitives.convert import convert
-from fxarray.primitives.elementwise import copy as copy_elements
+from fxarray.primitives.convert import copy as copy_elements
 from fxarray.primitives.joining import concatenate
 from fxarray.primitives.movement import broadcast_axis, reshape
 from fxarray.primitives.sizes import size_value
@@ -110,6 +110,16 @@ def array(
     return reshape(result, (1,) * missing + result.shape) if missing > 0 else result
 
 
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """A copy of an array, in memory of its own.
+
+    Args:
+      a: anything that `asarray` takes.
+      order: "C" or "K"; arrays have no other memory order.
+    """
+    return asarray(a, order=order, copy=True if isinstance(a, Array) else None)
+
+
 def cast_to(x: Array, dtype: DType) -> Array:
     """`x` in `dtype`, and no longer weak."""
     if x.type.dtype == dtype and not x.type.weak:
@@ -121,9 +131,9 @@ def place(function: str, x: Array, device: Any, out_sharding: Any = None) -> Arr
     """`x` on a device or sharding; None leaves it where it is."""
     if device is None and out_sharding is None:
         return x
-    methods = operators.methods
-    assert methods is not None
-    return methods["to_device"](x, out_sharding if device is None else device)
+    if device is not None and out_sharding is not None:
+        raise ArgumentError(f"{function}: give device or out_sharding, not both")
+    return device_put(x, out_sharding if device is None else device)
 
 
 def _from_anything(a: Any, dtype: DType | None) -> Array:
@@ -154,7 +164,8 @@ def _from_anything(a: Any, dtype: DType | None) -> Array:
     if isinstance(a, Iterable) and hasattr(a, "__len__") and hasattr(a, "__getitem__"):
         return _from_sequence(list(a), dtype)
     raise ArgumentError(
-        f"asarray: cannot make an array of a {type(a).__name__}; pass an array, a number, or nested "
+        f"asarray: cannot make an array of a {type(a).__name__}; pass an array, a number, or "
+        "nested "
         f"lists of numbers"
     )
 
@@ -166,7 +177,7 @@ def cast_concrete(x: DeviceArray, dtype: DType) -> DeviceArray:
     return DeviceArray(dtypes.cast(x.numpy_view(), dtype), ArrayType(x.shape, dtype))
 
 
-# --- nested lists -----------------------------------------------------------------------------------
+# --- nested lists ---------------------------------------------------------------------------------
 
 
 def _leaf_types(values: Sequence[Any], found: set[type]) -> None:
@@ -247,7 +258,8 @@ def _stack_nested(values: Sequence[Any], dtype: DType) -> Array:
     for position, part in enumerate(parts):
         if part.type.shape != shape:
             raise ShapeError(
-                f"asarray: all elements of a list must have one shape, but element 0 has {shape} and "
+                f"asarray: all elements of a list must have one shape, but element 0 has {shape} "
+                "and "
                 f"element {position} has {part.type.shape}"
             )
     if context.staging is None and all(type(part) is DeviceArray for part in parts):

@@ -139,7 +139,7 @@ def cumulative_prod(
     return _standard("cumulative_prod", cumulative.cumprod, 1, x, axis, dtype, include_initial)
 
 
-# --- differences ------------------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------
 
 
 def _neighbours(x: Array, axis: int) -> tuple[Array, Array]:
@@ -262,7 +262,7 @@ def _slope(x: Array, axis: int, step: Any) -> Array:
         return concatenate([e.div(first, step), inside, e.div(last, step)], axis)
     if step.ndim != 1 or step.shape[0] != length:
         raise ShapeError(f"gradient: coordinates {step.type} must be a vector of {length} numbers")
-    sizes = [1] * x.ndim
+    sizes: list[Any] = [1] * x.ndim
     sizes[axis] = length - 1
     gaps = reshape(diff(step), sizes)
     left = slice_in_axis(gaps, 0, length - 2, axis)

@@ -32,7 +32,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         raise ArgumentError("result_type needs at least one argument")
     found: list[tuple[DType, bool]] = []
     for arg in args:
-        held = getattr(arg, "type", None)
+        held: Any = getattr(arg, "type", None)
         if isinstance(arg, Array):
             found.append((arg.type.dtype, arg.type.weak))
         elif arg is int or arg is float or arg is complex:
@@ -47,10 +47,12 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can be cast to another under NumPy's rules of casting."""
     source = dtypes.canonical(from_.dtype if hasattr(from_, "dtype") else from_)
-    return bool(np.can_cast(dtypes.physical(source), dtypes.physical(dtypes.canonical(to)), casting))  # type: ignore[arg-type]
+    return bool(
+        np.can_cast(dtypes.physical(source), dtypes.physical(dtypes.canonical(to)), casting)
+    )  # type: ignore[arg-type]
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:

@@ -21,6 +21,7 @@ from fxarray.numpy.promotion import (
     canonical_axis,
     canonical_shape,
     common_shape,
+    known_size,
 )
 from fxarray.numpy.selection import concrete_values
 from fxarray.numpy.taking import as_indices, static_indices, take_axis
@@ -64,9 +65,7 @@ def put_along_axis(
     full = list(common_shape("put_along_axis", [tuple(others), tuple(lanes)]))
     full.insert(place, index.shape[place])
     index = broadcast_array(index, tuple(full))
-    coordinates: list[Any] = [
-        create.Iota(dtypes.int32, tuple(full), i)() for i in range(x.ndim)
-    ]
+    coordinates: list[Any] = [create.Iota(dtypes.int32, tuple(full), i)() for i in range(x.ndim)]
     coordinates[place] = index
     result = x.at[tuple(coordinates)].set(values, mode=mode)
     return reshape(result, shape)
@@ -112,12 +111,12 @@ def put(a: ArrayLike, ind: Any, v: ArrayLike, mode: Any = None, *, inplace: bool
 
 
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """`arr` with the elements where the mask holds replaced by `vals`, in order, repeated as needed.
+    """`arr` with the elements where the mask holds replaced by `vals` in order.
 
     Args:
       arr: an array.
       mask: truth values of the same shape.
-      vals: a vector of values.
+      vals: a vector of values, repeated as needed.
       inplace: must be False, since arrays are immutable: the result is a new array.
     """
     require_not_inplace("place", inplace)
@@ -136,7 +135,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     return reshape(result, x.shape)
 
 
-# --- other sizes ------------------------------------------------------------------------------------
+# --- other sizes ----------------------------------------------------------------------------------
 
 
 def delete(
@@ -155,9 +154,9 @@ def delete(
         x, where_ = reshape(x, (x.size,)), 0
     else:
         where_ = canonical_axis("delete", axis, x.ndim)
-    length = x.shape[where_]
+    length: Any = x.shape[where_]
     if isinstance(obj, slice):
-        gone = np.arange(length)[obj]
+        gone = np.arange(known_size("delete", length))[obj]
     elif isinstance(obj, Tracer) and obj.concrete() is None:
         return _delete_traced(x, obj, where_, assume_unique_indices)
     else:
@@ -171,13 +170,15 @@ def delete(
         gone = gone.ravel()
         if gone.min() < -length or gone.max() >= length:
             raise OutOfBoundsError(f"delete: index out of range for axis {where_} of {x.type}")
-    kept = np.delete(np.arange(length), gone)
+    kept = np.delete(np.arange(known_size("delete", length)), gone)
     return take_axis(x, static_indices(kept), where_)
 
 
 def _delete_traced(x: Array, obj: Array, axis: int, unique: bool) -> Array:
     if dtypes.is_bool(obj.type.dtype) or not (unique or obj.ndim == 0):
-        concrete_values(obj, "delete", "obj", "pass assume_unique_indices=True if they are distinct")
+        concrete_values(
+            obj, "delete", "obj", "pass assume_unique_indices=True if they are distinct"
+        )
     length = x.shape[axis]
     index = reshape(as_indices("delete", obj), (obj.size,))
     index = e.select(e.lt(index, e.number_like(index, 0)), index + length, index)
@@ -206,9 +207,9 @@ def insert(arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None)
         x, where_ = reshape(x, (x.size,)), 0
     else:
         where_ = canonical_axis("insert", axis, x.ndim)
-    length = x.shape[where_]
+    length: Any = x.shape[where_]
     if isinstance(obj, slice):
-        obj = np.arange(length)[obj]
+        obj = np.arange(known_size("insert", length))[obj]
     index = asarray(obj)
     if dtypes.is_bool(index.type.dtype):
         known = concrete_values(index, "insert", "obj", "give known indices")
@@ -273,10 +274,14 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
     """
     x = as_operand("trim_zeros", filt)
     known = concrete_values(x, "trim_zeros", "filt", "cut it with known indices")
-    axes = range(x.ndim) if axis is None else [
-        canonical_axis("trim_zeros", i, x.ndim)
-        for i in (axis if isinstance(axis, tuple | list) else (axis,))
-    ]
+    axes = (
+        range(x.ndim)
+        if axis is None
+        else [
+            canonical_axis("trim_zeros", i, x.ndim)
+            for i in (axis if isinstance(axis, tuple | list) else (axis,))
+        ]
+    )
     index: list[Any] = [slice(None)] * x.ndim
     for place_ in axes:
         others = tuple(i for i in range(x.ndim) if i != place_)
@@ -308,11 +313,10 @@ def fill_diagonal(
     if x.ndim > 2 and len(set(x.shape)) > 1:
         raise ShapeError(f"fill_diagonal: all axes of {x.type} must be equally long")
     if wrap and x.ndim == 2:
-        step = x.shape[1] + 1
-        flat = np.arange(0, x.shape[0] * x.shape[1], step)
-        places = np.unravel_index(flat, x.shape)  # type: ignore[arg-type]
+        rows, columns = (known_size("fill_diagonal", size) for size in x.shape)
+        places = np.unravel_index(np.arange(0, rows * columns, columns + 1), (rows, columns))
     else:
-        length = min(x.shape)
+        length = min(known_size("fill_diagonal", size) for size in x.shape)
         places = (np.arange(length),) * x.ndim
     count = len(places[0])
     values = convert(as_operand("fill_diagonal", val, 1).ravel(), x.type.dtype)

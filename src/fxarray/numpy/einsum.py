@@ -53,11 +53,14 @@ def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[
     for position, (part, rank) in enumerate(zip(parts, ranks, strict=True)):
         before, dots, after = part.partition("...")
         if not all(c.isalpha() for c in before + after):
-            raise ArgumentError(f"einsum: {part!r} in {subscripts!r} has characters other than letters")
+            raise ArgumentError(
+                f"einsum: {part!r} in {subscripts!r} has characters other than letters"
+            )
         hidden = rank - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
             raise ArgumentError(
-                f"einsum: {part!r} names {len(before) + len(after)} dimensions of operand {position}, "
+                f"einsum: {part!r} names {len(before) + len(after)} dimensions of operand "
+                f"{position}, "
                 f"which has {rank}"
             )
         longest = max(longest, hidden)
@@ -70,13 +73,17 @@ def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[
         if not dots and ellipsis:
             raise ArgumentError(f"einsum: the result of {subscripts!r} must have the ellipsis too")
     else:
-        once = sorted({label for label in everything if everything.count(label) == 1} - set(ellipsis))
+        once = sorted(
+            {label for label in everything if everything.count(label) == 1} - set(ellipsis)
+        )
         result = [*ellipsis, *[label for label in once if not label.startswith("...")]]
     for label in result:
         if result.count(label) > 1:
             raise ArgumentError(f"einsum: {label!r} stands twice in the result of {subscripts!r}")
         if label not in everything:
-            raise ArgumentError(f"einsum: {label!r} in the result of {subscripts!r} is in no operand")
+            raise ArgumentError(
+                f"einsum: {label!r} in the result of {subscripts!r} is in no operand"
+            )
     return listed, result
 
 
@@ -88,7 +95,8 @@ def _diagonals(x: Array, labels: list[str]) -> tuple[Array, list[str]]:
         second = labels.index(label, first + 1)
         if not dims.same(x.shape[first], x.shape[second]):
             raise ShapeError(
-                f"einsum: label {label!r} stands for sizes {x.shape[first]} and {x.shape[second]} of "
+                f"einsum: label {label!r} stands for sizes {x.shape[first]} and {x.shape[second]} "
+                "of "
                 f"one operand, {x.type}"
             )
         x = diagonal(x, 0, first, second)

@@ -1,4 +1,4 @@
-"""Elementwise functions, part 3: exponentials, logarithms, trigonometry, complex parts."""
+"""Elementwise functions, part 4: exponentials, logarithms, trigonometry, complex parts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import stop_gradient
 from fxarray.primitives.log_space import logaddexp as _logaddexp
 
-# --- exponentials and logarithms --------------------------------------------------------------------
+# --- exponentials and logarithms ------------------------------------------------------------------
 
 
 def exp(x: ArrayLike, /) -> Array:
@@ -70,7 +70,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     >>> import fxarray.numpy as fnp
     >>> fnp.logaddexp(1000.0, 1000.0)
-    Array(1000.6931, dtype=float32, weak_type=True)
+    Array(1000.6932, dtype=float32, weak_type=True)
     """
     x, y = promote("logaddexp", x1, x2, inexact=True)
     if dtypes.is_complex(x.type.dtype):
@@ -94,7 +94,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return e.div(logaddexp(e.mul(x, factor), e.mul(y, factor)), factor)
 
 
-# --- trigonometry -----------------------------------------------------------------------------------
+# --- trigonometry ---------------------------------------------------------------------------------
 
 
 def sin(x: ArrayLike, /) -> Array:
@@ -216,9 +216,11 @@ def sinc(x: ArrayLike, /) -> Array:
     """sin(pi x) / (pi x), and 1 at zero, where all derivatives are right too."""
     (value,) = promote("sinc", x, inexact=True)
     angle = e.mul(value, constant(np.pi, value))
-    small = e.lt(e.abs(angle), constant(0.1, angle)) if not dtypes.is_complex(
-        angle.type.dtype
-    ) else e.lt(e.abs(angle), create.scalar(0.1, dtypes.to_real(angle.type.dtype)))
+    small = (
+        e.lt(e.abs(angle), constant(0.1, angle))
+        if not dtypes.is_complex(angle.type.dtype)
+        else e.lt(e.abs(angle), create.scalar(0.1, dtypes.to_real(angle.type.dtype)))
+    )
     # The Taylor polynomial is exact to rounding for |angle| < 0.1.
     squared = e.square(angle)
     series = constant(1.0, angle)
@@ -229,7 +231,7 @@ def sinc(x: ArrayLike, /) -> Array:
     return e.select(small, series, e.div(e.sin(safe), safe))
 
 
-# --- complex numbers --------------------------------------------------------------------------------
+# --- complex numbers ------------------------------------------------------------------------------
 
 
 def real(val: ArrayLike, /) -> Array:
@@ -275,7 +277,9 @@ def iscomplexobj(x: Any) -> bool:
         return False
     dtype = getattr(x, "dtype", None)
     if dtype is None:
-        return _is_complex_object(x) if not isinstance(x, list | tuple) else any(map(iscomplexobj, x))
+        return (
+            _is_complex_object(x) if not isinstance(x, list | tuple) else any(map(iscomplexobj, x))
+        )
     return dtypes.is_complex(dtypes.canonical(dtype))
 
 

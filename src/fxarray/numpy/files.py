@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if copy is False:
         raise ArgumentError(
-            "from_dlpack: copy=False is not possible, since the exporter may write to its memory later"
+            "from_dlpack: copy=False is not possible, since the exporter may write to its memory "
+            "later"
         )
     if isinstance(x, Array):
         return place("from_dlpack", array(x), device)
@@ -72,7 +73,9 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 
 # Files know NumPy's own dtypes only; the others are kept as their bits, and named.
-_RENAMED = {name: np.dtype(getattr(ml_dtypes, name)) for name in dir(ml_dtypes) if name in dtypes.__all__}
+_RENAMED = {
+    name: np.dtype(getattr(ml_dtypes, name)) for name in dir(ml_dtypes) if name in dtypes.__all__
+}
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
@@ -116,7 +119,7 @@ def savez(file: Any, *args: ArrayLike, allow_pickle: bool = True, **kwds: ArrayL
     np.savez(file, *map(_storable, args), allow_pickle=allow_pickle, **named)  # type: ignore[arg-type]
 
 
-# --- text -------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 
 def array_repr(
@@ -129,17 +132,12 @@ def array_repr(
     x = asarray(arr)
     if max_line_width is None and precision is None and suppress_small is None:
         return repr(x)
-    with np.printoptions(
-        **{
-            key: value
-            for key, value in (
-                ("linewidth", max_line_width),
-                ("precision", precision),
-                ("suppress", suppress_small),
-            )
-            if value is not None
-        }
-    ):
+    options: dict[str, Any] = {
+        "linewidth": max_line_width,
+        "precision": precision,
+        "suppress": suppress_small,
+    }
+    with np.printoptions(**{name: value for name, value in options.items() if value is not None}):
         return repr(x)
 
 
@@ -164,7 +162,7 @@ def get_printoptions() -> dict[str, Any]:
 
 
 @contextmanager
-def printoptions(*args: Any, **kwargs: Any) -> Iterator[dict[str, Any]]:
+def printoptions(*args: Any, **kwargs: Any) -> Generator[dict[str, Any]]:
     """How arrays print inside a `with` block."""
     with np.printoptions(*args, **kwargs) as options:
         yield dict(options)

@@ -1,4 +1,4 @@
-"""Elementwise functions, part 4: the parts of floating-point numbers, integers' divisors, steps."""
+"""Elementwise functions, part 5: the parts of floating-point numbers, integers' divisors, steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fxarray.core.errors import DTypeError
 from fxarray.lax.loops import while_loop
 from fxarray.numpy import reductions
 from fxarray.numpy.apply import require_integer
-from fxarray.numpy.arithmetic import constant, trunc
+from fxarray.numpy.arithmetic import constant
 from fxarray.numpy.comparison import isnan, signbit
 from fxarray.numpy.conversion import asarray
 from fxarray.numpy.cumulative import cumsum, diff
@@ -25,8 +25,9 @@ from fxarray.numpy.promotion import (
     reject_out,
     require_real,
 )
-from fxarray.primitives import special
+from fxarray.numpy.rounding import trunc
 from fxarray.primitives import elementwise as e
+from fxarray.primitives import special
 from fxarray.primitives.convert import convert
 from fxarray.primitives.joining import concatenate
 from fxarray.primitives.slicing import slice_in_axis
@@ -83,9 +84,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     raised = convert(field, dtypes.int32)
     exponent = e.sub(raised, constant(bias, raised))
     exponent = e.select(tiny, e.sub(exponent, constant(lift, exponent)), exponent)
-    special_value = e.bitwise_or(
-        e.eq(wide, constant(0, wide)), e.bitwise_not(e.is_finite(wide))
-    )
+    special_value = e.bitwise_or(e.eq(wide, constant(0, wide)), e.bitwise_not(e.is_finite(wide)))
     kept = e.bitwise_and(bits, constant(~(mask << mantissa_bits), bits))
     rebuilt = e.bitwise_or(kept, constant(bias << mantissa_bits, bits))
     mantissa = e.BitcastConvertType(wide.type.dtype)(rebuilt)
@@ -152,7 +151,9 @@ def nan_to_num(
     value = as_operand("nan_to_num", x)
     dtype = value.type.dtype
     if dtypes.is_complex(dtype):
-        parts = [nan_to_num(part, True, nan, posinf, neginf) for part in (e.real(value), e.imag(value))]
+        parts = [
+            nan_to_num(part, True, nan, posinf, neginf) for part in (e.real(value), e.imag(value))
+        ]
         return e.complex(*parts)
     if not dtypes.is_float(dtype):
         return value
@@ -178,7 +179,7 @@ def i0(x: ArrayLike) -> Array:
 def unwrap(
     p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
 ) -> Array:
-    """`p` without jumps: multiples of the period are added where neighbours differ by more than half.
+    """`p` without jumps: multiples of the period are added where neighbours differ by half.
 
     Args:
       p: phases.
@@ -205,13 +206,15 @@ def unwrap(
     change = wrapped - steps
     limit = half if discont is None else discont
     small = abs(steps) < limit
-    change = e.select(*broadcast_operands("unwrap", [small, asarray(0, dtype=change.dtype), change]))
+    change = e.select(
+        *broadcast_operands("unwrap", [small, asarray(0, dtype=change.dtype), change])
+    )
     first = slice_in_axis(value, 0, 1, place)
     rest = slice_in_axis(value, 1, value.shape[place], place)
     return concatenate([first, rest + cumsum(change, axis=place)], place)
 
 
-# --- divisors ---------------------------------------------------------------------------------------
+# --- divisors -------------------------------------------------------------------------------------
 
 
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:

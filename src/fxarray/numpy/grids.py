@@ -13,7 +13,6 @@ from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.types import ArrayType
 from fxarray.numpy.arithmetic import clip, remainder
 from fxarray.numpy.conversion import asarray, cast_to
-from fxarray.numpy.creation import arange, linspace
 from fxarray.numpy.joining import concatenate, stack
 from fxarray.numpy.linear_algebra import diagonal
 from fxarray.numpy.promotion import (
@@ -23,6 +22,7 @@ from fxarray.numpy.promotion import (
     canonical_shape,
     promote_dtypes,
 )
+from fxarray.numpy.ranges import arange, linspace
 from fxarray.numpy.selection import concrete_values, nonzero
 from fxarray.numpy.shapes import atleast_1d
 from fxarray.numpy.taking import as_indices, static_indices
@@ -31,7 +31,7 @@ from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim, reshape
 
-# --- grids ------------------------------------------------------------------------------------------
+# --- grids ----------------------------------------------------------------------------------------
 
 
 def meshgrid(
@@ -192,7 +192,7 @@ c_ = _Join("c_", columns=True)
 s_ = np.s_
 index_exp = np.index_exp
 
-# --- diagonals --------------------------------------------------------------------------------------
+# --- diagonals ------------------------------------------------------------------------------------
 
 
 def diag(v: ArrayLike, k: int = 0) -> Array:
@@ -280,7 +280,7 @@ def mask_indices(
     return nonzero(mask_func(ones, k), size=size)
 
 
-# --- flat and multiple indices ----------------------------------------------------------------------
+# --- flat and multiple indices --------------------------------------------------------------------
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Array, ...]:
@@ -339,7 +339,9 @@ def ravel_multi_index(
     elif mode == "wrap":
         index = [remainder(i, size) for i, size in zip(index, sizes, strict=True)]
     else:
-        raise ArgumentError(f"ravel_multi_index: mode must be 'raise', 'clip' or 'wrap', got {mode!r}")
+        raise ArgumentError(
+            f"ravel_multi_index: mode must be 'raise', 'clip' or 'wrap', got {mode!r}"
+        )
     if order == "F":
         index, sizes = index[::-1], sizes[::-1]
     elif order != "C":

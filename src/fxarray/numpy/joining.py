@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from fxarray.numpy.promotion import (
     as_operand,
     canonical_axes,
     canonical_axis,
+    known_size,
     promote_dtypes,
     reject_out,
 )
@@ -28,7 +30,7 @@ from fxarray.primitives import joining
 from fxarray.primitives.create import Iota
 from fxarray.primitives.movement import broadcast_in_dim, move_axis, reshape
 
-# --- joining ----------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------
 
 
 def _sequence(function: str, arrays: Any) -> list[Any]:
@@ -65,7 +67,9 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: DTypeLike = None) -> A
     if axis is None:
         return joining.concatenate([reshape(part, (part.size,)) for part in parts], 0)
     if not parts[0].ndim:
-        raise ShapeError("concatenate: scalars cannot be joined; use stack, or give them a dimension")
+        raise ShapeError(
+            "concatenate: scalars cannot be joined; use stack, or give them a dimension"
+        )
     return joining.concatenate(parts, canonical_axis("concatenate", axis, parts[0].ndim))
 
 
@@ -134,7 +138,9 @@ def dstack(tup: Any, dtype: DTypeLike = None) -> Array:
 
 def column_stack(tup: Any) -> Array:
     """Vectors as the columns of a matrix; matrices side by side."""
-    parts = [as_operand("column_stack", part, i) for i, part in enumerate(_sequence("column_stack", tup))]
+    parts = [
+        as_operand("column_stack", part, i) for i, part in enumerate(_sequence("column_stack", tup))
+    ]
     return concatenate([p if p.ndim > 1 else reshape(p, (p.size, 1)) for p in parts], 1)
 
 
@@ -167,7 +173,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     return concatenate([arr, values], axis)
 
 
-# --- splitting --------------------------------------------------------------------------------------
+# --- splitting ------------------------------------------------------------------------------------
 
 
 def _split_sizes(function: str, length: Any, sections: Any, uneven: bool) -> list[Any]:
@@ -181,7 +187,8 @@ def _split_sizes(function: str, length: Any, sections: Any, uneven: bool) -> lis
             return [dims.divide_exact(length, count)] * count
         if length % count and not uneven:
             raise ShapeError(
-                f"{function}: an axis of size {length} cannot be split into {count} equal parts; use "
+                f"{function}: an axis of size {length} cannot be split into {count} equal parts; "
+                "use "
                 f"array_split, or give the indices to split at"
             )
         whole, more = divmod(length, count)
@@ -189,7 +196,7 @@ def _split_sizes(function: str, length: Any, sections: Any, uneven: bool) -> lis
     points = [int(p) for p in np.asarray(sections)]
     clipped = [min(p + length if p < 0 else p, length) for p in points]
     edges = [0, *[max(p, 0) for p in clipped], length]
-    return [max(stop - start, 0) for start, stop in zip(edges[:-1], edges[1:], strict=True)]
+    return [max(stop - start, 0) for start, stop in pairwise(edges)]
 
 
 def _split(function: str, ary: Any, sections: Any, axis: int, uneven: bool) -> list[Array]:
@@ -200,7 +207,7 @@ def _split(function: str, ary: Any, sections: Any, axis: int, uneven: bool) -> l
         # Points that are not in order: pieces overlap or are empty, as NumPy has them.
         points = [0, *[int(p) for p in np.asarray(sections)], x.shape[place]]
         everything: list[Any] = [slice(None)] * place
-        return [x[(*everything, slice(a, b))] for a, b in zip(points[:-1], points[1:], strict=True)]
+        return [x[(*everything, slice(a, b))] for a, b in pairwise(points)]
     return list(joining.split(x, sizes, place))
 
 
@@ -243,7 +250,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return _split("dsplit", ary, indices_or_sections, 2, uneven=False)
 
 
-# --- repeating and rolling --------------------------------------------------------------------------
+# --- repeating and rolling ------------------------------------------------------------------------
 
 
 def tile(A: ArrayLike, reps: Any) -> Array:
@@ -318,6 +325,7 @@ def repeat(
                 f"total_repeat_length. It is: {repeats!r}"
             )
         return _repeat_traced(x, repeats, place, total_repeat_length)
+    length = known_size("repeat", length)
     counts = np.broadcast_to(np.asarray(asarray(repeats)), (length,))
     positions = np.repeat(np.arange(length), counts)
     if total_repeat_length is not None:
@@ -350,8 +358,10 @@ def roll(a: ArrayLike, shift: Any, axis: int | Sequence[int] | None = None) -> A
     x = as_operand("roll", a)
     if axis is None:
         return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)
-    axes = canonical_axes("roll", axis, x.ndim) if isinstance(axis, tuple | list) else (
-        canonical_axis("roll", axis, x.ndim),
+    axes = (
+        canonical_axes("roll", axis, x.ndim)
+        if isinstance(axis, tuple | list)
+        else (canonical_axis("roll", axis, x.ndim),)
     )
     amounts = list(shift) if isinstance(shift, tuple | list) else [shift] * len(axes)
     if not isinstance(shift, tuple | list) and getattr(shift, "ndim", 0) == 1:

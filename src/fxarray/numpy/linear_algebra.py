@@ -8,6 +8,7 @@ import numpy as np
 
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, ShapeError
+from fxarray.core.types import shape_key
 from fxarray.numpy.arithmetic import multiply
 from fxarray.numpy.contraction import contract, result_dtype
 from fxarray.numpy.conversion import cast_to, place
@@ -35,8 +36,8 @@ def matmul(
 ) -> Array:
     """The matrix product `a @ b`.
 
-    Vectors count as a row (on the left) or a column (on the right); leading dimensions are stacks of
-    matrices, and broadcast.
+    Vectors count as a row (on the left) or a column (on the right); leading dimensions are stacks
+    of matrices, and broadcast.
 
     Args:
       a: shape (..., n, k) or (k,).
@@ -73,8 +74,8 @@ def matmul(
 
 
 def _size(x: Array, axis: int) -> Any:
-    size = x.type.shape[axis]
-    return size if type(size) is int else size.key
+    """The size of an axis in a form that compares without deciding."""
+    return shape_key((x.type.shape[axis],))
 
 
 def dot(
@@ -181,7 +182,9 @@ def vecdot(
     """Inner products of vectors along `axis`; the first is conjugated, other axes broadcast."""
     x, y = promote_dtypes("vecdot", x1, x2)
     if not x.ndim or not y.ndim:
-        raise ShapeError(f"vecdot takes arrays of at least one dimension, got {x.type} and {y.type}")
+        raise ShapeError(
+            f"vecdot takes arrays of at least one dimension, got {x.type} and {y.type}"
+        )
     x = move_axis(conjugate(x), canonical_axis("vecdot", axis, x.ndim), x.ndim - 1)
     y = move_axis(y, canonical_axis("vecdot", axis, y.ndim), y.ndim - 1)
     if _size(x, -1) != _size(y, -1):

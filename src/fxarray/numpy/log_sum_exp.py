@@ -9,7 +9,7 @@ import numpy as np
 
 from fxarray.core import dtypes
 from fxarray.core.array import Array
-from fxarray.numpy import reductions
+from fxarray.numpy import averages, reductions
 from fxarray.numpy.comparison import as_bool
 from fxarray.numpy.conversion import asarray
 from fxarray.numpy.promotion import (
@@ -30,9 +30,7 @@ def finite_peak(x: Array, axes: Sequence[int], where: Any = None) -> Array:
     It is a shift that results do not depend on, so no derivative passes through it.
     """
     real = e.real(x) if dtypes.is_complex(x.type.dtype) else x
-    peak = reductions.max(
-        stop_gradient(real), axes, keepdims=True, initial=-np.inf, where=where
-    )
+    peak = reductions.max(stop_gradient(real), axes, keepdims=True, initial=-np.inf, where=where)
     return stop_gradient(e.select(e.is_finite(peak), peak, e.number_like(peak, 0)))
 
 
@@ -57,7 +55,7 @@ def logsumexp(
     >>> from fxarray import nn
     >>> import fxarray.numpy as fnp
     >>> nn.logsumexp(fnp.array([1000.0, 1000.0]))
-    Array(1000.6931, dtype=float32)
+    Array(1000.6932, dtype=float32)
     """
     if b is None:
         (x,) = promote("logsumexp", a, inexact=True)
@@ -108,7 +106,7 @@ def logmeanexp(
     axes = canonical_axes("logmeanexp", axis, value.ndim)
     total = logsumexp(value, axes, where=where, keepdims=keepdims)
     if where is None:
-        count: Any = asarray(reductions.count_along(value, axes), dtype=total.type.dtype)
+        count: Any = asarray(averages.count_along(value, axes), dtype=total.type.dtype)
     else:
         mask = broadcast_array(as_bool("logmeanexp", where), value.shape)
         count = reductions.sum(mask, axes, total.type.dtype, keepdims=keepdims)

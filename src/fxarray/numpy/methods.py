@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fxarray.core import dtypes
 from fxarray.core.array import Array
-from fxarray.core.errors import ShapeError
+from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.hooks import operators
+from fxarray.devices.placement import device_put
 from fxarray.numpy import (
     arithmetic,
+    averages,
+    conversion,
     cumulative,
     elementary,
     joining,
     linear_algebra,
     reductions,
+    rounding,
     selection,
     shapes,
     sorting,
@@ -52,8 +58,10 @@ def _view(x: Array, dtype: DTypeLike = None) -> Array:
     return convert.BitcastConvertType(target)(grouped)
 
 
-def _copy(x: Array) -> Array:
-    return convert.copy(x)
+def _to_device(x: Array, device: Any, *, stream: Any = None) -> Array:
+    if stream is not None:
+        raise ArgumentError("to_device: streams are not supported")
+    return device_put(x, device)
 
 
 operators.fill(
@@ -67,11 +75,11 @@ operators.fill(
         "compress": selection.compress,
         **{
             name: getattr(reductions, name)
-            for name in (
-                *("all", "any", "sum", "prod", "max", "min", "ptp", "mean", "var", "std"),
-                *("argmax", "argmin"),
-            )
+            for name in (*("all", "any", "sum", "prod", "max", "min", "ptp", "argmax", "argmin"),)
         },
+        "mean": averages.mean,
+        "var": averages.var,
+        "std": averages.std,
         "cumsum": cumulative.cumsum,
         "cumprod": cumulative.cumprod,
         "reshape": shapes.reshape,
@@ -86,10 +94,11 @@ operators.fill(
         "trace": linear_algebra.trace,
         "dot": linear_algebra.dot,
         "clip": arithmetic.clip,
-        "round": arithmetic.round,
+        "round": rounding.round,
         "astype": shapes.astype,
         "view": _view,
-        "copy": _copy,
+        "copy": conversion.copy,
+        "to_device": _to_device,
         "conjugate": elementary.conjugate,
         "real": elementary.real,
         "imag": elementary.imag,

@@ -10,7 +10,7 @@ import numpy as np
 from fxarray.core import dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError
-from fxarray.numpy import reductions
+from fxarray.numpy import averages, reductions
 from fxarray.numpy.comparison import isnan, logical_and
 from fxarray.numpy.promotion import ArrayLike, DTypeLike, as_operand, reject_out
 from fxarray.numpy.reductions import Axis
@@ -144,7 +144,7 @@ def nanmean(
 ) -> Array:
     """The mean along axes without NaN."""
     x = as_operand("nanmean", a)
-    return reductions.mean(x, axis, dtype, out, keepdims, where=_numbers(x, where))
+    return averages.mean(x, axis, dtype, out, keepdims, where=_numbers(x, where))
 
 
 def _refuse_mean(function: str, mean: Any) -> None:
@@ -165,7 +165,7 @@ def nanvar(
     """The variance along axes without NaN."""
     _refuse_mean("nanvar", mean)
     x = as_operand("nanvar", a)
-    return reductions.var(x, axis, dtype, out, ddof, keepdims, where=_numbers(x, where))
+    return averages.var(x, axis, dtype, out, ddof, keepdims, where=_numbers(x, where))
 
 
 def nanstd(
@@ -181,4 +181,4 @@ def nanstd(
     """The standard deviation along axes without NaN."""
     _refuse_mean("nanstd", mean)
     x = as_operand("nanstd", a)
-    return reductions.std(x, axis, dtype, out, ddof, keepdims, where=_numbers(x, where))
+    return averages.std(x, axis, dtype, out, ddof, keepdims, where=_numbers(x, where))

@@ -32,7 +32,7 @@ from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import move_axis, reshape
 from fxarray.transforms.vmap import vmap
 
-# --- interpolation ----------------------------------------------------------------------------------
+# --- interpolation --------------------------------------------------------------------------------
 
 
 def interp(
@@ -64,7 +64,9 @@ def interp(
             f"interp: xp and fp must be vectors of one length, got {points.type} and {heights.type}"
         )
     if dtypes.is_complex(heights.type.dtype):
-        parts = [interp(x, points, part, left, right, period) for part in (heights.real, heights.imag)]
+        parts = [
+            interp(x, points, part, left, right, period) for part in (heights.real, heights.imag)
+        ]
         return e.complex(*parts)
     place, points, heights = promote_dtypes("interp", x, points, heights, inexact=True)
     if period is not None:
@@ -92,7 +94,9 @@ def interp(
         del bound
         if isinstance(given, str):
             if given != "extrapolate":
-                raise ArgumentError(f"interp: left and right must be numbers or 'extrapolate', got {given!r}")
+                raise ArgumentError(
+                    f"interp: left and right must be numbers or 'extrapolate', got {given!r}"
+                )
             continue
         if period is not None:
             continue
@@ -101,7 +105,7 @@ def interp(
     return value
 
 
-# --- functions along axes ---------------------------------------------------------------------------
+# --- functions along axes -------------------------------------------------------------------------
 
 
 def apply_along_axis(
@@ -142,14 +146,15 @@ def apply_over_axes(
             result = expand_dims(result, axis)
         if result.ndim != x.ndim:
             raise ShapeError(
-                f"apply_over_axes: the function must keep the number of dimensions or take one away, but "
+                "apply_over_axes: the function must keep the number of dimensions or take one "
+                "away, but "
                 f"made {result.type} of {x.type}"
             )
         x = result
     return x
 
 
-# --- windows ----------------------------------------------------------------------------------------
+# --- windows --------------------------------------------------------------------------------------
 
 
 def _window(function: str, M: Any, weights: Sequence[float]) -> Array:
@@ -197,7 +202,7 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     return i0(shape * root) / i0(shape)
 
 
-# --- bits in bytes ----------------------------------------------------------------------------------
+# --- bits in bytes --------------------------------------------------------------------------------
 
 
 def _bit_order(function: str, bitorder: str) -> np.ndarray[Any, Any]:
@@ -241,7 +246,7 @@ def unpackbits(
     Args:
       a: an array of uint8.
       axis: the axis to unpack along; None: flatten first.
-      count: how many bits to return along the axis; negative: how many to leave out; surplus: zeros.
+      count: how many bits to return along the axis; negative: how many to leave out.
       bitorder: whether the highest bit comes first ("big") or the lowest ("little").
     """
     shifts = asarray(np.ascontiguousarray(_bit_order("unpackbits", bitorder)))

@@ -1,8 +1,8 @@
 """Python's operators on arrays: `x + y`, `-x`, `x @ y`, `x == y`.
 
-They are the functions of the same meaning, and differ in two things: an operand that is no array and
-no number is left to the other operand's class (`NotImplemented`), and the commonest cases, two arrays
-of one type and an array with a Python number, go to the primitive directly.
+They are the functions of the same meaning, and differ in two things: an operand that is no array
+and no number is left to the other operand's class (`NotImplemented`), and the commonest cases, two
+arrays of one type and an array with a Python number, go to the primitive directly.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _reject_container(symbol: str, x: Any, y: Any) -> Any:
     for operand in (x, y):
         if isinstance(operand, _CONTAINERS):
             raise ArgumentError(
-                f"{symbol} is not defined between an array and a {type(operand).__name__}; convert it "
+                f"{symbol} is not defined between an array and a {type(operand).__name__}; convert "
+                "it "
                 f"with fxarray.numpy.asarray first"
             )
     return NotImplemented

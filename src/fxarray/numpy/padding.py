@@ -10,10 +10,10 @@ import numpy as np
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, ShapeError
-from fxarray.numpy import reductions
-from fxarray.numpy.arithmetic import round
+from fxarray.numpy import averages, reductions
 from fxarray.numpy.conversion import asarray
 from fxarray.numpy.promotion import ArrayLike, as_operand, broadcast_array
+from fxarray.numpy.rounding import round
 from fxarray.numpy.taking import static_indices, take_axis
 from fxarray.primitives import elementwise as e
 from fxarray.primitives import slicing
@@ -26,7 +26,7 @@ _INDEX_MODES = ("edge", "reflect", "symmetric", "wrap")
 _STATISTICS: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max,
     "minimum": reductions.min,
-    "mean": reductions.mean,
+    "mean": averages.mean,
 }
 _ARGUMENTS = {
     "constant": {"constant_values"},
@@ -60,7 +60,8 @@ def _pairs(name: str, value: Any, rank: int) -> list[tuple[Any, Any]]:
         if len(pairs) == rank and all(len(p) == 2 for p in pairs):
             return pairs  # type: ignore[return-value]
     raise ArgumentError(
-        f"pad: {name}={value!r} must be a number, a pair (before, after), or one pair for each of the "
+        f"pad: {name}={value!r} must be a number, a pair (before, after), or one pair for each of "
+        "the "
         f"{rank} axes"
     )
 
@@ -79,12 +80,12 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
 
     Args:
       array: an array.
-      pad_width: how much longer: a number, a pair (before, after), one pair for each axis, or a dict
-        from axes to pairs.
+      pad_width: how much longer: a number, a pair (before, after), one pair for each axis, or a
+        dict from axes to pairs.
       mode: what to put there: "constant" (`constant_values`, default 0), "empty", "edge" (the last
         element repeated), "reflect", "symmetric" (`reflect_type` "even" or "odd"), "wrap",
-        "linear_ramp" (`end_values`), "maximum", "minimum", "mean", "median" (over `stat_length`), or
-        a function as NumPy's `pad` takes it.
+        "linear_ramp" (`end_values`), "maximum", "minimum", "mean", "median" (over `stat_length`),
+        or a function as NumPy's `pad` takes it.
       kwargs: arguments of the mode, and of a function.
 
     >>> import fxarray.numpy as fnp
@@ -92,9 +93,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: Any = "constant", **kwargs: Any)
     Array([9, 1, 2, 9, 9], dtype=int32)
     """
     x = as_operand("pad", array)
-    widths = [
-        (_width(low), _width(high)) for low, high in _pairs("pad_width", pad_width, x.ndim)
-    ]
+    widths = [(_width(low), _width(high)) for low, high in _pairs("pad_width", pad_width, x.ndim)]
     if callable(mode):
         return _by_function(x, widths, mode, kwargs)
     unknown = set(kwargs) - _ARGUMENTS.get(mode, set())
@@ -123,7 +122,10 @@ def _constant(x: Array, widths: Sequence[tuple[Any, Any]], values: Any) -> Array
     if same and not arrays[0].ndim:
         return slicing.pad(x, arrays[0], [(low, high, 0) for low, high in widths])
     for axis, (low, high) in enumerate(widths):
-        for config, value in (((low, 0, 0), arrays[2 * axis]), ((0, high, 0), arrays[2 * axis + 1])):
+        for config, value in (
+            ((low, 0, 0), arrays[2 * axis]),
+            ((0, high, 0), arrays[2 * axis + 1]),
+        ):
             edges: list[Any] = [(0, 0, 0)] * x.ndim
             edges[axis] = config
             x = slicing.pad(x, reshape(value, ()), edges)
@@ -143,7 +145,9 @@ def _by_index(x: Array, widths: Sequence[tuple[Any, Any]], mode: str) -> Array:
 def _known_length(x: Array, axis: int) -> int:
     length = x.shape[axis]
     if length == 0:
-        raise ShapeError(f"pad: axis {axis} of {x.type} is empty; only mode='constant' can extend it")
+        raise ShapeError(
+            f"pad: axis {axis} of {x.type} is empty; only mode='constant' can extend it"
+        )
     return length  # type: ignore[return-value]
 
 
@@ -167,9 +171,7 @@ def _odd_reflection(x: Array, widths: Sequence[tuple[Any, Any]], mode: str) -> A
             now_left, now_right = min(left, most), min(right, most)
             shift = 1 if mode == "reflect" else 0
             before = take_axis(x, static_indices(np.arange(now_left)[::-1] + shift), axis)
-            after = take_axis(
-                x, static_indices(length - 1 - shift - np.arange(now_right)), axis
-            )
+            after = take_axis(x, static_indices(length - 1 - shift - np.arange(now_right)), axis)
             parts = [
                 e.sub(broadcast_array(e.scale(first, 2), before.shape), before),
                 x,
@@ -237,11 +239,14 @@ def _median(x: Array, axis: int) -> Array:
     length = _known_length(x, axis)
     low, high = (length - 1) // 2, length // 2
     pair = [slicing.slice_in_axis(ordered, i, i + 1, axis) for i in (low, high)]
-    return reductions.mean(concatenate(pair, axis), axis, keepdims=True)
+    return averages.mean(concatenate(pair, axis), axis, keepdims=True)
 
 
 def _by_function(
-    x: Array, widths: Sequence[tuple[Any, Any]], function: Callable[..., Any], kwargs: dict[str, Any]
+    x: Array,
+    widths: Sequence[tuple[Any, Any]],
+    function: Callable[..., Any],
+    kwargs: dict[str, Any],
 ) -> Array:
     """Pad with zeros, then let the function set the ends of every vector, axis by axis."""
     x = _constant(x, widths, 0)

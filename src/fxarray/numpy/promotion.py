@@ -1,8 +1,8 @@
 """From what callers pass to operands of primitives: conversion, promotion, broadcasting.
 
-Functions of `fxarray.numpy` take arrays, tracers, NumPy arrays and numbers, of any mixture of dtypes
-and shapes; primitives want Arrays of one dtype and one shape (0-dimensional operands aside). What
-stands here is all that lies between.
+Functions of `fxarray.numpy` take arrays, tracers, NumPy arrays and numbers, of any mixture of
+dtypes and shapes; primitives want Arrays of one dtype and one shape (0-dimensional operands aside).
+What stands here is all that lies between.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from fxarray.core.errors import (
     AxisError,
     DTypeError,
     ShapeError,
+    SymbolicSizeError,
     TypePromotionError,
 )
-from fxarray.core.types import ArrayType, Shape, shape_key
+from fxarray.core.types import ArrayType, Shape, Size, shape_key
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim, reshape
 
-ArrayLike: TypeAlias = "Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex"
+ArrayLike: TypeAlias = (
+    "Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex | dims.Dim"
+)
 DTypeLike: TypeAlias = Any
 
 Scalar = (int, float, complex, np.generic)  # bool is an int
@@ -238,8 +241,10 @@ def common_shape(function: str, shapes: Sequence[Shape]) -> Shape:
             if not dims.same(known, 1):
                 listed = ", ".join(str(tuple(s)).replace(",)", ")") for s in shapes)
                 raise ShapeError(
-                    f"{function}: shapes {listed} do not broadcast: in dimension {axis - rank} sizes "
-                    f"{known} and {size} differ, and neither is 1. Reshape one, or add an axis where "
+                    f"{function}: shapes {listed} do not broadcast: in dimension {axis - rank} "
+                    "sizes "
+                    f"{known} and {size} differ, and neither is 1. Reshape one, or add an axis "
+                    "where "
                     f"it should be repeated, as in x[:, None]."
                 )
             result[axis] = size
@@ -268,7 +273,7 @@ def canonical_axis(function: str, axis: Any, rank: int) -> int:
 
 
 def canonical_axes(function: str, axis: Any, rank: int) -> tuple[int, ...]:
-    """`axis` (None for all, an int or several) as distinct non-negative ints, in the order given."""
+    """`axis` (None for all, an int or several) as distinct non-negative ints, in their order."""
     if axis is None:
         return tuple(range(rank))
     given = axis if isinstance(axis, tuple | list) else (axis,)
@@ -306,6 +311,17 @@ def _sequence(shape: Any) -> Sequence[Any]:
     if isinstance(shape, Array | np.ndarray) and not shape.shape:
         return (shape,)
     return tuple(shape)
+
+
+def known_size(function: str, size: Size) -> int:
+    """A size as an int, for functions whose result is worked out from it.
+
+    Raises:
+      SymbolicSizeError: it is symbolic.
+    """
+    if type(size) is int:
+        return size
+    raise SymbolicSizeError(f"{function} needs an axis of known size, but this one has size {size}")
 
 
 def reject_out(function: str, out: Any) -> None:

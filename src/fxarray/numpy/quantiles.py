@@ -91,7 +91,9 @@ def _quantile(
     weights: Any,
 ) -> Array:
     if method not in _METHODS:
-        raise ArgumentError(f"{function}: method must be one of {', '.join(_METHODS)}, got {method!r}")
+        raise ArgumentError(
+            f"{function}: method must be one of {', '.join(_METHODS)}, got {method!r}"
+        )
     x, fractions = promote_dtypes(function, a, q, inexact=True)
     if dtypes.is_complex(x.type.dtype):
         raise ArgumentError(f"{function} is not defined for complex numbers, got {x.type}")
@@ -128,9 +130,7 @@ def _unweighted(rows: Array, fractions: Array, method: str, ignore_nan: bool) ->
     if ignore_nan:
         gone = reductions.sum(missing, axis, dtype=wide)
         count = e.sub(count, gone)
-    results = [
-        _at_rank(ordered, count, q, method) for q in _each(fractions)
-    ]
+    results = [_at_rank(ordered, count, q, method) for q in _each(fractions)]
     nothing = e.eq(count, e.number_like(count, 0)) if ignore_nan else reductions.any(missing, axis)
     results = [e.select(nothing, e.number_like(r, np.nan), r) for r in results]
     return _stacked(results, fractions)
@@ -163,7 +163,9 @@ def _weighted(
     w = convert(as_operand(function, weights), rows.type.dtype)
     if w.ndim != x.ndim:
         if w.ndim != len(axes):
-            raise ShapeError(f"{function}: weights {w.type} do not go with {x.type} and axes {axes}")
+            raise ShapeError(
+                f"{function}: weights {w.type} do not go with {x.type} and axes {axes}"
+            )
         sizes: list[Any] = [1] * x.ndim
         order = np.argsort(axes).tolist()
         for place in axes:

@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
-from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
+from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.types import ArrayType
 from fxarray.numpy.arithmetic import maximum, minimum
 from fxarray.numpy.comparison import as_bool
-from fxarray.numpy.conversion import asarray, cast_to
-from fxarray.numpy.elementary import conjugate
+from fxarray.numpy.conversion import cast_to
 from fxarray.numpy.promotion import (
     ArrayLike,
     DTypeLike,
     as_operand,
     broadcast_array,
-    broadcast_operands,
     canonical_axes,
     canonical_axis,
     common_shape,
     expand_reduced,
-    promote,
     reject_out,
 )
 from fxarray.primitives import create, reductions
@@ -110,10 +105,8 @@ def sum(
     x = cast_to(x, _sum_dtype(x, dtype, promote_integers))
     x = masked("sum", x, where, 0)
     axes = canonical_axes("sum", axis, x.ndim)
-    if dtypes.is_bool(x.type.dtype):
-        result = reductions.reduce_or(x, axes)
-    else:
-        result = reduce_sum(x, axes)
+    add_up = reductions.reduce_or if dtypes.is_bool(x.type.dtype) else reduce_sum
+    result = add_up(x, axes)
     result = _with_initial("sum", e.add, result, initial)
     return _finish(result, axes, x.ndim, keepdims)
 
@@ -142,7 +135,7 @@ def prod(
     return _finish(result, axes, x.ndim, keepdims)
 
 
-# --- extrema ----------------------------------------------------------------------------------------
+# --- extrema --------------------------------------------------------------------------------------
 
 
 def _extremum(
@@ -226,7 +219,15 @@ def min(
     """The smallest element along axes; arguments as for `max`."""
     reject_out("min", out)
     return _extremum(
-        "min", reductions.reduce_min, minimum, reductions.greatest, a, axis, keepdims, initial, where
+        "min",
+        reductions.reduce_min,
+        minimum,
+        reductions.greatest,
+        a,
+        axis,
+        keepdims,
+        initial,
+        where,
     )
 
 
@@ -239,7 +240,7 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return e.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-# --- logic ------------------------------------------------------------------------------------------
+# --- logic ----------------------------------------------------------------------------------------
 
 
 def all(
@@ -277,10 +278,12 @@ def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Ar
     return sum(as_bool("count_nonzero", a), axis, dtypes.int32, keepdims=keepdims)
 
 
-# --- positions --------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 
-def _position(function: str, op: Any, a: ArrayLike, axis: int | None, keepdims: bool | None) -> Array:
+def _position(
+    function: str, op: Any, a: ArrayLike, axis: int | None, keepdims: bool | None
+) -> Array:
     x = as_operand(function, a)
     rank = x.ndim
     if axis is None:
@@ -317,183 +320,3 @@ def argmin(
     """The index of the smallest element along an axis; the first NaN, if there is one."""
     reject_out("argmin", out)
     return _position("argmin", reductions.argmin, a, axis, keepdims)
-
-
-# --- mean and variance ------------------------------------------------------------------------------
-
-
-def count_along(x: Array, axes: Sequence[int]) -> Any:
-    """The number of elements along axes: an int, or a symbolic size."""
-    return dims.shape_product(tuple([x.shape[i] for i in axes]))
-
-
-def _computing_dtype(dtype: DType) -> DType:
-    return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
-
-
-def mean(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-) -> Array:
-    """The mean of elements along axes; floats narrower than 32 bits are summed in float32.
-
-    Args:
-      a: an array.
-      axis: one axis, several, or None for all.
-      dtype: the result's dtype; default: that of `a`, or float32 for integers.
-      out: not supported.
-      keepdims: whether reduced axes stay, with size 1.
-      where: a mask; elements where it is False are left out.
-
-    >>> import fxarray.numpy as fnp
-    >>> fnp.mean(fnp.array([1, 2, 6]))
-    Array(3., dtype=float32)
-    """
-    reject_out("mean", out)
-    x = as_operand("mean", a)
-    target = dtypes.to_inexact(x.type.dtype) if dtype is None else dtypes.canonical(dtype)
-    wide = _computing_dtype(dtypes.to_inexact(target))
-    axes = canonical_axes("mean", axis, x.ndim)
-    total = sum(x, axes, wide, keepdims=keepdims, where=where)
-    if where is None:
-        count = asarray(count_along(x, axes), dtype=wide)
-    else:
-        mask = broadcast_array(as_bool("mean", where), x.shape)
-        count = sum(mask, axes, wide, keepdims=keepdims)
-    return cast_to(e.div(total, count), target)
-
-
-def average(
-    a: ArrayLike,
-    axis: Axis = None,
-    weights: ArrayLike | None = None,
-    returned: bool = False,
-    keepdims: bool = False,
-) -> Any:
-    """The weighted mean along axes.
-
-    Args:
-      a: an array.
-      axis: one axis, several, or None for all.
-      weights: of the shape of `a`, or a vector along the one axis; default: all equal.
-      returned: whether to return `(average, sum of weights)`.
-      keepdims: whether reduced axes stay, with size 1.
-    """
-    if weights is None:
-        (x,) = promote("average", a, inexact=True)
-        result = mean(x, axis, keepdims=keepdims)
-        axes = canonical_axes("average", axis, x.ndim)
-        total = create.full(result.type, 1) * count_along(x, axes)
-    else:
-        from_weights = as_operand("average", weights, 1)
-        x = as_operand("average", a)
-        if from_weights.ndim != x.ndim:
-            axes = canonical_axes("average", axis, x.ndim)
-            if axis is None or from_weights.ndim != len(axes):
-                raise ShapeError(
-                    f"average: weights {from_weights.type} must have the shape of the array, {x.type}, "
-                    f"or one dimension for each of axis={axis}"
-                )
-            order = np.argsort(axes)
-            sizes = [1] * x.ndim
-            for place in axes:
-                sizes[place] = x.shape[place]
-            from_weights = reshape(from_weights.transpose(tuple(int(i) for i in order)), sizes)
-        x, from_weights = promote("average", x, from_weights, inexact=True)
-        x, from_weights = broadcast_operands("average", [x, broadcast_array(from_weights, x.shape)])
-        total = sum(from_weights, axis, keepdims=keepdims)
-        result = e.div(sum(e.mul(x, from_weights), axis, keepdims=keepdims), total)
-    return (result, total) if returned else result
-
-
-def var(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: float | None = None,
-) -> Array:
-    """The variance along axes: the mean squared distance from the mean.
-
-    Args:
-      a: an array.
-      axis: one axis, several, or None for all.
-      dtype: the result's dtype; default: that of `a`, real.
-      out: not supported.
-      ddof: what is taken off the number of elements to divide by; NaN where nothing is left.
-      keepdims: whether reduced axes stay, with size 1.
-      where: a mask; elements where it is False are left out.
-      mean: the mean, if known, with reduced axes of size 1.
-      correction: another name for `ddof`.
-    """
-    reject_out("var", out)
-    if correction is not None:
-        if ddof:
-            raise ArgumentError("var: give ddof or correction, not both")
-        ddof = correction
-    x = as_operand("var", a)
-    own = dtypes.to_inexact(x.type.dtype)
-    target = dtypes.to_real(own) if dtype is None else dtypes.canonical(dtype)
-    if dtypes.is_complex(target):
-        raise DTypeError(f"var: a variance is real, but dtype={dtypes.name(target)} is asked for")
-    if not dtypes.is_inexact(target):
-        raise DTypeError(f"var: a variance is no integer, but dtype={dtypes.name(target)} is asked for")
-    wide = dtypes.promote([_computing_dtype(own), _computing_dtype(target)], [False, False])[0]
-    x = cast_to(x, wide)
-    axes = canonical_axes("var", axis, x.ndim)
-    centre = _mean(x, axes, where) if mean is None else cast_to(as_operand("var", mean), wide)
-    centred = e.sub(*broadcast_operands("var", [x, centre]))
-    squares = e.real(e.mul(centred, conjugate(centred))) if dtypes.is_complex(wide) else e.square(
-        centred
-    )
-    total = sum(squares, axes, keepdims=keepdims, where=where)
-    if where is None:
-        count = asarray(count_along(x, axes), dtype=total.type.dtype)
-    else:
-        mask = broadcast_array(as_bool("var", where), x.shape)
-        count = sum(mask, axes, total.type.dtype, keepdims=keepdims)
-    freedom = e.sub(count, asarray(ddof, dtype=total.type.dtype))
-    zero = e.number_like(freedom, 0)
-    divisor = e.select(e.gt(freedom, zero), freedom, e.number_like(freedom, np.nan))
-    return cast_to(e.div(total, divisor), target)
-
-
-def _mean(x: Array, axes: Sequence[int], where: Any) -> Array:
-    return mean(x, axes, keepdims=True, where=where)
-
-
-def std(
-    a: ArrayLike,
-    axis: Axis = None,
-    dtype: DTypeLike = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: ArrayLike | None = None,
-    mean: ArrayLike | None = None,
-    correction: float | None = None,
-) -> Array:
-    """The standard deviation along axes; arguments as for `var`. Its derivative is 0 where it is 0."""
-    reject_out("std", out)
-    spread = var(
-        a, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction
-    )
-    return root_or_zero(spread)
-
-
-def root_or_zero(x: Array) -> Array:
-    """The square root, with the derivative 0 at 0."""
-    at_zero = e.eq(x, e.number_like(x, 0))
-    root = e.sqrt(e.select(at_zero, e.number_like(x, 1), x))
-    return e.select(at_zero, e.number_like(x, 0), root)

@@ -1,7 +1,7 @@
 """`fxarray.numpy.float32` and its kin: dtypes that can be called to cast.
 
-A scalar type stands for its dtype wherever one is wanted (`zeros(3, dtype=float32)`), compares equal
-to it, and converts when it is called:
+A scalar type stands for its dtype wherever one is wanted (`zeros(3, dtype=float32)`), compares
+equal to it, and converts when it is called:
 
     >>> import numpy as np
     >>> import fxarray.numpy as fnp
@@ -37,7 +37,7 @@ class ScalarType:
         self.dtype = dtype
 
     @property
-    def __name__(self) -> str:  # noqa: A003
+    def __name__(self) -> str:
         return dtypes.name(self.dtype)
 
     @property

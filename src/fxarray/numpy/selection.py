@@ -22,7 +22,6 @@ from fxarray.numpy.promotion import (
     broadcast_array,
     broadcast_operands,
     canonical_axis,
-    common_shape,
     promote_dtypes,
     reject_out,
 )
@@ -85,7 +84,8 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLik
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError(
-            f"select: {len(condlist)} conditions and {len(choicelist)} choices; there must be as many, "
+            f"select: {len(condlist)} conditions and {len(choicelist)} choices; there must be as "
+            "many, "
             f"and at least one"
         )
     *choices, result = promote_dtypes("select", *choicelist, default)
@@ -105,13 +105,15 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     """
     reject_out("choose", out)
     index = as_indices("choose", a)
-    arrays = list(choices) if isinstance(choices, list | tuple) else [
-        choices[i] for i in range(len(choices))
-    ]
+    arrays = (
+        list(choices)
+        if isinstance(choices, list | tuple)
+        else [choices[i] for i in range(len(choices))]
+    )
     count = len(arrays)
     if mode == "raise":
         known = concrete_values(index, "choose", "a", "use mode='clip' or mode='wrap'")
-        if known.size and not (0 <= known.min() and known.max() < count):
+        if known.size and not (known.min() >= 0 and known.max() < count):
             raise ArgumentError(f"choose: numbers must lie between 0 and {count - 1}")
     elif mode == "wrap":
         index = index % count
@@ -146,7 +148,8 @@ def piecewise(
         parts.append(0)
     elif len(parts) != len(conditions) + 1:
         raise ArgumentError(
-            f"piecewise: {len(conditions)} conditions take as many functions or one more, got {len(parts)}"
+            f"piecewise: {len(conditions)} conditions take as many functions or one more, got "
+            f"{len(parts)}"
         )
     results = [f(value, *args, **kw) if isinstance(f, Callable) else f for f in parts]
     results = [convert(as_operand("piecewise", r), value.type.dtype) for r in results]
@@ -157,7 +160,7 @@ def piecewise(
     return broadcast_array(answer, value.shape) if answer.ndim != value.ndim else answer
 
 
-# --- places where something holds -------------------------------------------------------------------
+# --- places where something holds -----------------------------------------------------------------
 
 
 def concrete_values(x: Any, function: str, name: str, remedy: str) -> np.ndarray[Any, Any]:
@@ -170,16 +173,15 @@ def concrete_values(x: Any, function: str, name: str, remedy: str) -> np.ndarray
         known = x.concrete()
         if known is None:
             raise ConcretizationError(
-                f"{function}: the shape of the result depends on the values of {name}, which is traced; "
+                f"{function}: the shape of the result depends on the values of {name}, which is "
+                "traced; "
                 f"{remedy}. It is: {x!r}"
             )
         x = known
     return np.asarray(x)
 
 
-def nonzero(
-    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
-) -> tuple[Array, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
     """The indices of elements that are not zero, one array for each dimension.
 
     Args:

@@ -44,14 +44,15 @@ def _is_known(x: Array) -> bool:
 def _need_size(function: str, x: Array, size: int | None) -> int | None:
     if size is None and not _is_known(x):
         raise ConcretizationError(
-            f"{function}: the size of the result depends on values that are traced; give size=, the "
+            f"{function}: the size of the result depends on values that are traced; give size=, "
+            "the "
             f"number of elements wanted. It is: {x!r}"
         )
     return size
 
 
 def _groups(rows: Array, equal_nan: bool) -> _Groups:
-    """Sort the rows of a matrix (or a vector's elements) and find those that differ from the last."""
+    """Sort the rows of a matrix (or a vector's elements) and find where they change."""
     length = rows.shape[0]
     columns = [rows] if rows.ndim == 1 else [rows[:, i] for i in range(rows.shape[1])]
     numbers = create.Iota(dtypes.int32, (length,), 0)()
@@ -98,7 +99,9 @@ def _unique(
     order, starts = _groups(flat, equal_nan)
     numbers = cumulative.cumsum(convert(starts, dtypes.int32), 0)
     total = reduce_sum(convert(starts, dtypes.int32), (0,))
-    count = int(concrete_values(total, function, "the array", "give size=")) if size is None else size
+    count = (
+        int(concrete_values(total, function, "the array", "give size=")) if size is None else size
+    )
     positions, _ = true_positions(starts, count)
     places = create.Iota(dtypes.int32, (count,), 0)()
     found = e.lt(places, total)
@@ -222,7 +225,7 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: Any =
     return _unique("unique_values", x, None, size, fill_value, False)[0]
 
 
-# --- membership -------------------------------------------------------------------------------------
+# --- membership -----------------------------------------------------------------------------------
 
 
 def isin(

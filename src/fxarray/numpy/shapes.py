@@ -24,7 +24,7 @@ from fxarray.numpy.promotion import (
 from fxarray.primitives import movement
 from fxarray.primitives.convert import copy as copy_elements
 
-# --- attributes as functions ------------------------------------------------------------------------
+# --- attributes as functions ----------------------------------------------------------------------
 
 
 def shape(a: Any) -> Shape:
@@ -47,8 +47,8 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
     """`x` with its elements converted.
 
-    Floats become integers by truncation, saturating at the ends of the range; NaN becomes 0. Numbers
-    become bools by comparison with zero.
+    Floats become integers by truncation, saturating at the ends of the range; NaN becomes 0.
+    Numbers become bools by comparison with zero.
 
     Args:
       x: an array.
@@ -68,7 +68,7 @@ def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any
     return place("astype", result, device)
 
 
-# --- reshaping --------------------------------------------------------------------------------------
+# --- reshaping ------------------------------------------------------------------------------------
 
 
 def resolve_shape(function: str, x: Array, wanted: Any) -> Shape:
@@ -84,7 +84,8 @@ def resolve_shape(function: str, x: Array, wanted: Any) -> Shape:
     if type(total) is int and type(part) is int:
         if part == 0 or total % part:
             raise ShapeError(
-                f"{function}: {x.type} has {total} elements, which cannot be arranged in shape {given}: "
+                f"{function}: {x.type} has {total} elements, which cannot be arranged in shape "
+                f"{given}: "
                 f"{total} is not a multiple of {part}"
             )
         rest: Any = total // part
@@ -94,7 +95,12 @@ def resolve_shape(function: str, x: Array, wanted: Any) -> Shape:
 
 
 def reshape(
-    a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None
+    a: ArrayLike,
+    shape: Any,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: Any = None,
 ) -> Array:
     """`a` with its elements in another shape.
 
@@ -169,7 +175,7 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return movement.reshape(x, [1 if i in new else next(kept) for i in range(rank)])
 
 
-# --- order of dimensions ----------------------------------------------------------------------------
+# --- order of dimensions --------------------------------------------------------------------------
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -202,9 +208,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return movement.transpose(x, order)
 
 
-def moveaxis(
-    a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
-) -> Array:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with axes moved to other places; the others keep their order."""
     x = as_operand("moveaxis", a)
     origin = canonical_axes("moveaxis", source, x.ndim)
@@ -227,7 +231,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(x, origin, before - (origin < before))
 
 
-# --- broadcasting -----------------------------------------------------------------------------------
+# --- broadcasting ---------------------------------------------------------------------------------
 
 
 def broadcast_shapes(*shapes: Any) -> Shape:
@@ -250,9 +254,7 @@ def broadcast_to(array: ArrayLike, shape: Any, *, out_sharding: Any = None) -> A
     """
     x = as_operand("broadcast_to", array)
     sizes = canonical_shape("broadcast_to", shape)
-    if x.ndim > len(sizes) or not same_shape(
-        common_shape("broadcast_to", [x.shape, sizes]), sizes
-    ):
+    if x.ndim > len(sizes) or not same_shape(common_shape("broadcast_to", [x.shape, sizes]), sizes):
         raise ShapeError(f"broadcast_to: {x.type} cannot be repeated to shape {sizes}")
     return place("broadcast_to", broadcast_array(x, sizes), None, out_sharding)
 
@@ -293,7 +295,7 @@ def atleast_3d(*arys: ArrayLike) -> Any:
     return _at_least("atleast_3d", arys, 3)
 
 
-# --- reversing --------------------------------------------------------------------------------------
+# --- reversing ------------------------------------------------------------------------------------
 
 
 def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:

@@ -148,7 +148,7 @@ def sort_complex(a: ArrayLike) -> Array:
     return convert(ordered, dtypes.to_complex(ordered.type.dtype))
 
 
-# --- searching --------------------------------------------------------------------------------------
+# --- searching ------------------------------------------------------------------------------------
 
 
 def searchsorted(

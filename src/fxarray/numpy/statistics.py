@@ -12,15 +12,15 @@ from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import ArrayType
-from fxarray.numpy import reductions
+from fxarray.numpy import averages, reductions
 from fxarray.numpy.arithmetic import clip, divide, multiply, sqrt
 from fxarray.numpy.conversion import asarray, cast_to
-from fxarray.numpy.creation import linspace
 from fxarray.numpy.cumulative import diff
 from fxarray.numpy.elementary import conjugate, real
 from fxarray.numpy.joining import concatenate
 from fxarray.numpy.linear_algebra import diagonal, matmul
 from fxarray.numpy.promotion import ArrayLike, DTypeLike, as_operand, promote, promote_dtypes
+from fxarray.numpy.ranges import linspace
 from fxarray.numpy.selection import concrete_values
 from fxarray.numpy.sorting import searchsorted
 from fxarray.primitives import create
@@ -28,19 +28,17 @@ from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import reshape, transpose
 
-# --- covariance -------------------------------------------------------------------------------------
+# --- covariance -----------------------------------------------------------------------------------
 
 
 def _variables(function: str, m: Any, y: Any, rowvar: bool) -> Array:
     (x,) = promote(function, m, inexact=True)
     if x.ndim > 2:
         raise ShapeError(f"{function} takes a vector or a matrix, got {x.type}")
-    if y is not None:
-        x, other = promote_dtypes(function, x, y, inexact=True)
-    x = _rows(x, rowvar)
     if y is None:
-        return x
-    return concatenate([x, _rows(other, rowvar)], 0)
+        return _rows(x, rowvar)
+    x, other = promote_dtypes(function, x, y, inexact=True)
+    return concatenate([_rows(x, rowvar), _rows(other, rowvar)], 0)
 
 
 def _rows(x: Array, rowvar: bool) -> Array:
@@ -75,32 +73,30 @@ def cov(
     if dtype is not None:
         x = cast_to(x, dtypes.canonical(dtype))
     correction = (0 if bias else 1) if ddof is None else ddof
-    weights: Array | None = None
-    frequencies = None
-    if fweights is not None:
-        frequencies = as_operand("cov", fweights, 5)
-        if not dtypes.is_integer(frequencies.type.dtype):
-            raise DTypeError(f"cov: fweights must be integers, got {frequencies.type}")
-        weights = frequencies
-    if aweights is not None:
-        accuracies = as_operand("cov", aweights, 6)
-        weights = accuracies if weights is None else multiply(weights, accuracies)
-    if weights is None:
-        centre = reductions.mean(x, 1, keepdims=True)
+    counts = None if fweights is None else as_operand("cov", fweights, 5)
+    shares = None if aweights is None else as_operand("cov", aweights, 6)
+    if counts is not None and not dtypes.is_integer(counts.type.dtype):
+        raise DTypeError(f"cov: fweights must be integers, got {counts.type}")
+    given = [each for each in (counts, shares) if each is not None]
+    if not given:
+        centre = averages.mean(x, 1, keepdims=True)
         freedom: Any = x.shape[1] - correction
         weighted = x - centre
     else:
+        weights = given[0] if len(given) == 1 else multiply(*given)
         if weights.ndim != 1 or not dims.same(weights.shape[0], x.shape[1]):
-            raise ShapeError(f"cov: weights {weights.type} must be one for each of {x.shape[1]} observations")
+            raise ShapeError(
+                f"cov: weights {weights.type} must be one for each of {x.shape[1]} observations"
+            )
         weights = convert(weights, dtypes.to_real(x.type.dtype))
         total = reductions.sum(weights)
         centre = divide(reductions.sum(multiply(x, weights), 1, keepdims=True), total)
         if correction == 0:
             freedom = total
-        elif aweights is None:
+        elif shares is None:
             freedom = total - correction
         else:
-            squares = reductions.sum(multiply(weights, accuracies))
+            squares = reductions.sum(multiply(weights, shares))
             freedom = total - correction * squares / total
         weighted = multiply(x - centre, weights)
     product = matmul(weighted, transpose(conjugate(x - centre), (1, 0)))
@@ -122,7 +118,7 @@ def corrcoef(
     return clip(c, -1, 1)
 
 
-# --- counting ---------------------------------------------------------------------------------------
+# --- counting -------------------------------------------------------------------------------------
 
 
 def bincount(
@@ -165,13 +161,15 @@ def bincount(
     else:
         added = as_operand("bincount", weights, 1)
         if added.shape != numbers.shape:
-            raise ShapeError(f"bincount: weights {added.type} must have the shape of x, {numbers.type}")
+            raise ShapeError(
+                f"bincount: weights {added.type} must have the shape of x, {numbers.type}"
+            )
         dtype = added.type.dtype
     counts = create.full(ArrayType((length,), dtype), 0)
     return counts.at[clip(numbers, 0)].add(added, mode="drop")
 
 
-# --- histograms -------------------------------------------------------------------------------------
+# --- histograms -----------------------------------------------------------------------------------
 
 
 def histogram_bin_edges(
@@ -217,7 +215,7 @@ def histogram(
 
     Args:
       a: the values.
-      bins: how many bins of equal width, or their edges. Every bin but the last is open on the right.
+      bins: how many bins of equal width, or their edges. All but the last are open on the right.
       range: where the first bin begins and the last one ends.
       weights: how much each value counts.
       density: whether to divide by the total and the width of the bin.
@@ -259,7 +257,9 @@ def _count_in_bins(
         if dtypes.is_bool(amounts.type.dtype):
             amounts = convert(amounts, dtypes.int32)
         if not dims.same(amounts.size, size):
-            raise ShapeError(f"{function}: weights {amounts.type} must be one for each of {size} values")
+            raise ShapeError(
+                f"{function}: weights {amounts.type} must be one for each of {size} values"
+            )
         amounts = reshape(amounts, (size,))
     shape = tuple([edge.shape[0] - 1 for edge in edges])
     place: Any = None
@@ -320,7 +320,7 @@ def histogramdd(
     else:
         (points,) = promote("histogramdd", sample, inexact=True)
         points = reshape(points, (points.size, 1)) if points.ndim == 1 else points
-        columns = [points[:, i] for i in np.arange(points.shape[1]).tolist()]
+        columns = [points[:, i] for i in np.arange(points.shape[1].__index__()).tolist()]
     rank = len(columns)
     several = isinstance(bins, list | tuple) or getattr(bins, "ndim", 0) > 0
     each_bins = list(bins) if several else [bins] * rank

@@ -46,8 +46,10 @@ def count_from_end(indices: Array, size: Any) -> Array:
     """Indices in which negative ones are counted from the end."""
     if dtypes.is_unsigned(indices.type.dtype):
         return indices
-    length = asarray(size, dtype=indices.type.dtype) if type(size) is int else convert(
-        asarray(size), indices.type.dtype
+    length = (
+        asarray(size, dtype=indices.type.dtype)
+        if type(size) is int
+        else convert(asarray(size), indices.type.dtype)
     )
     negative = e.lt(indices, e.number_like(indices, 0))
     return e.select(negative, e.add(indices, length), indices)
@@ -179,16 +181,11 @@ def take_along_axis(
         where, found = _resolve_mode("take_along_axis", mode, where, x.shape[place])
     shape = common_shape(
         "take_along_axis",
-        [
-            tuple([s for i, s in enumerate(array.shape) if i != place])
-            for array in (x, where)
-        ],
+        [tuple([s for i, s in enumerate(array.shape) if i != place]) for array in (x, where)],
     )
     full = (*shape[:place], where.shape[place], *shape[place:])
     where = broadcast_array(where, full)
-    lanes = tuple(
-        [i for i in range(x.ndim) if i != place and dims.same(x.shape[i], full[i])]
-    )
+    lanes = tuple([i for i in range(x.ndim) if i != place and dims.same(x.shape[i], full[i])])
     collapsed = tuple([i for i in range(x.ndim) if i not in lanes])
     gather = Gather(
         GatherDimensionNumbers((), collapsed, (place,), lanes, lanes),

@@ -39,7 +39,7 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function that applies `pyfunc` over all leading dimensions of its arguments, which broadcast.
+    """A function that applies `pyfunc` over all leading dimensions of its arguments.
 
     Args:
       pyfunc: works on single elements, or on arrays of the core dimensions in the signature.
@@ -65,13 +65,14 @@ def vectorize(
             inputs, outputs = _parse(signature)
             if len(inputs) != len(arrays):
                 raise ArgumentError(
-                    f"vectorize: signature {signature!r} has {len(inputs)} inputs, got {len(arrays)} "
+                    f"vectorize: signature {signature!r} has {len(inputs)} inputs, got "
+                    f"{len(arrays)} "
                     f"arguments"
                 )
         leads, sizes = _core_sizes(arrays, inputs)
         shape = common_shape("vectorize", leads)
         checked = _checked(function, sizes, outputs)
-        return _mapped(checked, arrays, leads, inputs, shape)
+        return _mapped(checked, arrays, leads, shape)
 
     return wrapper
 
@@ -111,7 +112,8 @@ def _core_sizes(
         for name, size in zip(names, x.shape[split:], strict=True):
             if not dims.same(sizes.setdefault(name, size), size):
                 raise ShapeError(
-                    f"vectorize: core dimension {name!r} has size {size} in argument {position}, but "
+                    f"vectorize: core dimension {name!r} has size {size} in argument {position}, "
+                    "but "
                     f"{sizes[name]} before"
                 )
     return leads, sizes
@@ -129,7 +131,8 @@ def _checked(
         results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(outputs):
             raise ArgumentError(
-                f"vectorize: the signature has {len(outputs)} results, the function gave {len(results)}"
+                f"vectorize: the signature has {len(outputs)} results, the function gave "
+                f"{len(results)}"
             )
         known = dict(sizes)
         for x, names in zip(results, outputs, strict=True):
@@ -139,7 +142,8 @@ def _checked(
                 for name, size in zip(names, shape, strict=True)
             ):
                 raise ShapeError(
-                    f"vectorize: a result has shape {shape}, but core dimensions {names} were expected"
+                    f"vectorize: a result has shape {shape}, but core dimensions {names} were "
+                    "expected"
                 )
         return result
 
@@ -150,7 +154,6 @@ def _mapped(
     function: Callable[..., Any],
     arrays: Sequence[Array],
     leads: Sequence[Shape],
-    inputs: Sequence[tuple[str, ...]],
     shape: Shape,
 ) -> Any:
     """The function mapped over leading dimensions; size-1 ones are not mapped but handed on."""
@@ -161,7 +164,9 @@ def _mapped(
         full = (1,) * (rank - len(lead)) + tuple(lead)
         mapped = [not dims.same(size, 1) or dims.same(shape[i], 1) for i, size in enumerate(full)]
         core = x.shape[len(lead) :]
-        squeezed.append(reshape(x, [s for s, m in zip(full, mapped, strict=True) if m] + list(core)))
+        squeezed.append(
+            reshape(x, [s for s, m in zip(full, mapped, strict=True) if m] + list(core))
+        )
         for level in range(rank):
             axes_by_level[level][position] = 0 if mapped[level] else None
     for level in reversed(range(rank)):

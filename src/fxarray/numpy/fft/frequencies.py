@@ -8,7 +8,7 @@ from typing import Any
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError
 from fxarray.numpy.conversion import cast_to, place
-from fxarray.numpy.creation import arange
+from fxarray.numpy.ranges import arange
 from fxarray.numpy.joining import concatenate, roll
 from fxarray.numpy.promotion import (
     ArrayLike,
