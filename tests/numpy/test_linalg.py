@@ -11,8 +11,13 @@ import fxarray
 import fxarray.numpy as fnp
 from fxarray.core.errors import ArgumentError, ShapeError
 
-jax.config.update("jax_enable_x64", True)
 RNG = np.random.default_rng(7)
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
 
 
 def normal(*shape, dtype="float64"):

@@ -12,8 +12,15 @@ import fxarray.numpy as fnp
 from fxarray import lax
 from fxarray.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
 
-jax.config.update("jax_enable_x64", True)
 RNG = np.random.default_rng(3)
+
+
+@pytest.fixture(autouse=True)
+def double_precision():
+    with jax.enable_x64(True):
+        yield
+
+
 REAL = RNG.normal(size=(3, 4, 6))
 COMPLEX = RNG.normal(size=(3, 4, 6)) + 1j * RNG.normal(size=(3, 4, 6))
 

@@ -23,6 +23,12 @@ from fxarray.lax.collective import (
 )
 from fxarray.lax.conditionals import cond as cond
 from fxarray.lax.conditionals import switch as switch
+from fxarray.lax.contract import DotDimensionNumbers as DotDimensionNumbers
+from fxarray.lax.contract import Precision as Precision
+from fxarray.lax.contract import PrecisionLike as PrecisionLike
+from fxarray.lax.contract import batch_matmul as batch_matmul
+from fxarray.lax.contract import dot as dot
+from fxarray.lax.contract import dot_general as dot_general
 from fxarray.lax.conversion import (
     bitcast_convert_type,
     complex,
@@ -32,6 +38,15 @@ from fxarray.lax.conversion import (
     real,
     reduce_precision,
     stop_gradient,
+)
+from fxarray.lax.convolution import (
+    ConvDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_patches,
+    conv_transpose,
+    conv_with_general_padding,
 )
 from fxarray.lax.creation import (
     broadcasted_iota,
@@ -201,9 +216,13 @@ from fxarray.lax.windows import (
 )
 
 __all__ = [
+    "ConvDimensionNumbers",
+    "DotDimensionNumbers",
     "FftType",
     "GatherDimensionNumbers",
     "GatherScatterMode",
+    "Precision",
+    "PrecisionLike",
     "RoundingMethod",
     "ScatterDimensionNumbers",
     "abs",
@@ -224,6 +243,7 @@ __all__ = [
     "atanh",
     "axis_index",
     "axis_size",
+    "batch_matmul",
     "bessel_i0e",
     "bessel_i1e",
     "betainc",
@@ -244,6 +264,12 @@ __all__ = [
     "concatenate",
     "cond",
     "conj",
+    "conv",
+    "conv_dimension_numbers",
+    "conv_general_dilated",
+    "conv_general_dilated_patches",
+    "conv_transpose",
+    "conv_with_general_padding",
     "convert_element_type",
     "cos",
     "cosh",
@@ -256,6 +282,8 @@ __all__ = [
     "custom_root",
     "digamma",
     "div",
+    "dot",
+    "dot_general",
     "dynamic_index_in_dim",
     "dynamic_slice",
     "dynamic_slice_in_dim",

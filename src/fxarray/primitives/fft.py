@@ -38,8 +38,8 @@ class Fft(Primitive, name="fft"):
 
     "FFT" sums x_j exp(-2 pi i j k / n); "IFFT" is its inverse, with factor 1/n. "RFFT" is that of
     real numbers, of which the last dimension keeps the first n // 2 + 1 results, which determine
-    the others; "IRFFT" is its inverse, where the parts that a transform of real numbers cannot have are
-    ignored.
+    the others; "IRFFT" is its inverse, where the parts that a transform of real numbers cannot have
+    are ignored.
 
     Args:
       kind: one of these.
@@ -66,8 +66,8 @@ class Fft(Primitive, name="fft"):
         given, expected = x.shape[x.ndim - count :], self._shapes()[0]
         if not all(map(dims.same, given, expected)):
             raise ShapeError(
-                f"fft: {self.kind} of lengths {self.lengths} takes an operand whose last "
-                f"dimensions are {expected}, got {x}"
+                f"fft: {self.kind} of lengths {self.lengths} takes an operand whose "
+                f"last dimensions are {expected}, got {x}"
             )
         dtype = x.dtype
         if self.kind == RFFT:

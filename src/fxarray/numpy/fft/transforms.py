@@ -2,8 +2,9 @@
 
 Arguments that all of them share: `n` or `s`, the sizes of the transforms, to which axes are cut or
 padded with zeros (default: their own sizes); `axis` or `axes`, what to transform along (default of
-the functions of n axes: all, or the last ones if `s` is given); `norm`, what divides: "backward" (the
-default) only the inverse, by n; "forward" only the transform, by n; "ortho" both, by the root of n.
+the functions of n axes: all, or the last ones if `s` is given); `norm`, what divides: "backward"
+(the default) only the inverse, by n; "forward" only the transform, by n; "ortho" both, by the root
+of n.
 """
 
 from __future__ import annotations
