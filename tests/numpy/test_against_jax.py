@@ -31,19 +31,107 @@ _VALUES = {
     "n": np.array([1.0, np.nan, -np.inf, np.inf, -0.0, 2.5], "float32"),
 }
 
-_DYADIC = ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "fmod", "power",
-           "maximum", "minimum", "fmax", "fmin", "arctan2", "hypot", "logaddexp", "logaddexp2",
-           "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "copysign",
-           "heaviside", "nextafter", "float_power", "logical_and", "logical_or", "logical_xor"]
-_MONADIC = ["absolute", "negative", "positive", "sign", "exp", "expm1", "sin", "cos", "tanh", "sinh",
-            "arctan", "arcsinh", "floor", "ceil", "trunc", "rint", "square", "reciprocal", "isnan",
-            "isfinite", "isinf", "sinc", "degrees", "radians", "exp2", "cbrt", "fabs", "signbit",
-            "logical_not", "isposinf", "isneginf", "nan_to_num", "i0", "real", "imag", "conj", "angle",
-            "iscomplex", "isreal", "round", "spacing"]
+_DYADIC = [
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "fmod",
+    "power",
+    "maximum",
+    "minimum",
+    "fmax",
+    "fmin",
+    "arctan2",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "equal",
+    "not_equal",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "copysign",
+    "heaviside",
+    "nextafter",
+    "float_power",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+]
+_MONADIC = [
+    "absolute",
+    "negative",
+    "positive",
+    "sign",
+    "exp",
+    "expm1",
+    "sin",
+    "cos",
+    "tanh",
+    "sinh",
+    "arctan",
+    "arcsinh",
+    "floor",
+    "ceil",
+    "trunc",
+    "rint",
+    "square",
+    "reciprocal",
+    "isnan",
+    "isfinite",
+    "isinf",
+    "sinc",
+    "degrees",
+    "radians",
+    "exp2",
+    "cbrt",
+    "fabs",
+    "signbit",
+    "logical_not",
+    "isposinf",
+    "isneginf",
+    "nan_to_num",
+    "i0",
+    "real",
+    "imag",
+    "conj",
+    "angle",
+    "iscomplex",
+    "isreal",
+    "round",
+    "spacing",
+]
 _POSITIVE = ["log", "log2", "log10", "log1p", "sqrt", "arcsin", "arccos", "arctanh"]
-_REDUCTIONS = ["sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "ptp", "argmax",
-               "argmin", "count_nonzero", "nansum", "nanmax", "nanmean", "nanstd", "nanvar", "nanprod",
-               "nanmin", "nanargmax", "nanargmin", "median", "nanmedian"]
+_REDUCTIONS = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "var",
+    "std",
+    "all",
+    "any",
+    "ptp",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "nansum",
+    "nanmax",
+    "nanmean",
+    "nanstd",
+    "nanvar",
+    "nanprod",
+    "nanmin",
+    "nanargmax",
+    "nanargmin",
+    "median",
+    "nanmedian",
+]
 
 _CASES = [
     *[f"xp.{name}({a}, {b})" for name in _DYADIC
@@ -175,7 +263,9 @@ def test_values_dtypes_and_weakness_are_those_of_jax(text):
         assert len(actual) == len(expected)
         for ours, theirs in zip(actual, expected, strict=True):
             if not isinstance(theirs, jax.Array):
-                assert ours == pytest.approx(theirs) if isinstance(theirs, float) else ours == theirs
+                assert (
+                    ours == pytest.approx(theirs) if isinstance(theirs, float) else ours == theirs
+                )
                 continue
             assert ours.shape == theirs.shape
             assert ours.dtype == theirs.dtype
@@ -199,5 +289,7 @@ def test_integer_division_by_zero_gives_zero():
 
 
 def test_integers_are_rounded_to_tens_halves_to_even():
-    np.testing.assert_array_equal(fnp.round(fnp.array([14, 15, 25, -16, 5]), -1), [10, 20, 20, -20, 0])
+    np.testing.assert_array_equal(
+        fnp.round(fnp.array([14, 15, 25, -16, 5]), -1), [10, 20, 20, -20, 0]
+    )
     np.testing.assert_array_equal(fnp.round(fnp.array([100, -7], "int8"), -3), [0, 0])

@@ -1,5 +1,6 @@
 """Neural networks: models as trees, and the functions that they are made of."""
 
+from fxarray.nn.attention import dot_product_attention as dot_product_attention
 from fxarray.nn.functions import celu as celu
 from fxarray.nn.functions import elu as elu
 from fxarray.nn.functions import gelu as gelu

@@ -68,9 +68,7 @@ def relu(x: ArrayLike) -> Array:
 
 def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), with the derivative 0 at both bounds."""
-    value = as_operand("relu6", x)
-    if dtypes.is_bool(value.type.dtype):
-        value = e.convert(value, dtypes.int32)
+    value = _float("relu6", x)
     six = _number(value, 6)
     return e.select(e.ge(value, six), six, relu(value))
 
