@@ -91,6 +91,8 @@ class Plan:
 def _slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
     """Start, limit and step of a slice: of the elements in increasing order, if step is "
     "negative."""
+    if item.start is None and item.stop is None and item.step is None:
+        return 0, size, 1
     known = [_slice_part(part) for part in (item.start, item.stop, item.step)]
     if type(size) is not int or any(isinstance(part, dims.Dim) for part in known):
         return _symbolic_bounds(known[0], known[1], known[2], size)

@@ -145,18 +145,20 @@ def _check_loss(own: Any, given: Any, values: Any) -> None:
 
 def _in_box(plan: Plan, new: Array) -> Array:
     """Values of the shape of the result, in the shape of the box."""
+    if not new.ndim:
+        return broadcast_array(new, plan.box_shape)
     new = broadcast_array(new, plan.result_shape)
     box = reshape(new, plan.box_shape)
     return rev(box, plan.reverse) if plan.reverse else box
 
 
 def _update_box(kind: str, x: Array, plan: Plan, new: Array) -> Array:
-    old = slice_box(x, plan.starts, plan.limits)
-    if kind != "set":
-        box = _COMBINE[kind](old, new if not new.ndim else _in_box(plan, new))
-    else:
+    if kind == "set":
         box = _in_box(plan, new)
-    if old is x:
+    else:
+        old = slice_box(x, plan.starts, plan.limits)
+        box = _COMBINE[kind](old, _in_box(plan, new) if new.ndim else new)
+    if shape_key(plan.box_shape) == shape_key(x.type.shape):
         return convert(box, x.type.dtype, x.type.weak)
     starts = [
         scalar(start, dtypes.int32) if type(start) is int else operators.asarray(start)
