@@ -9,6 +9,7 @@ so that existing ``except`` clauses keep working.
 from __future__ import annotations
 
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 from fxarray.core import source
 from fxarray.tree import StructureMismatch
@@ -17,11 +18,18 @@ from fxarray.tree import StructureMismatch
 class FxArrayError(Exception):
     """The base of all errors raised by fxarray."""
 
+    location: source.Location | str | None
+
     def __init__(self, message: str = "") -> None:
         self.location = source.user_location()
         self.message = message
         text = message if self.location is None else f"{message}\n    at {self.location}"
         super().__init__(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A location holds a code object, which cannot be pickled; its text can.
+        place = None if self.location is None else str(self.location)
+        return (_unpickle, (type(self), self.message, self.args, place))
 
 
 class ShapeError(FxArrayError, TypeError, ValueError):
@@ -247,3 +255,11 @@ __all__ = [
     "UnboundAxisError",
     "UnexpectedTracerError",
 ]
+
+
+def _unpickle(
+    cls: type[FxArrayError], message: str, args: tuple[Any, ...], place: str | None
+) -> FxArrayError:
+    error = cls.__new__(cls, *args)
+    error.args, error.message, error.location = args, message, place
+    return error

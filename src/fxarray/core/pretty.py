@@ -38,7 +38,7 @@ def variable_name(number: int) -> str:
 
 def function_name(name: str) -> str:
     """A Python identifier like `name`; a lambda is called "program"."""
-    identifier = re.sub(r"\W+", "_", name).strip("_")
+    identifier = re.sub(r"_*\W+_*", "_", name).strip("_")
     if not identifier or identifier == "lambda":
         return "program"
     if keyword.iskeyword(identifier) or identifier[0].isdigit():

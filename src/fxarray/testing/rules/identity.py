@@ -14,7 +14,7 @@ from fxarray.core.errors import FxArrayError
 from fxarray.core.primitive import RULES, Linear, Primitive, Sample, Zero
 from fxarray.core.python_source import program_from_source
 from fxarray.interpreters.staging import stage
-from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.coverage import defines
 from fxarray.testing.rules.operands import (
     device_arrays,
     inexact_positions,
@@ -71,18 +71,6 @@ def check_python_source(sample: Sample) -> None:
 
 
 # --- completeness ---------------------------------------------------------------------------------
-
-
-def defines(cls: type[Primitive], rule: str) -> bool:
-    """Whether a class has a rule of its own or by derivation."""
-    own = getattr(cls, rule)
-    base = getattr(Primitive, rule)
-    if getattr(own, "__func__", own) is not getattr(base, "__func__", base):
-        if rule == "transpose" and own is Elementwise.transpose:
-            overridden = cls.transposed is not Elementwise.transposed  # type: ignore[attr-defined]
-            return overridden or cls.transposes is not None  # type: ignore[attr-defined]
-        return True
-    return rule == "jvp" and (bool(cls.linear_operands) or not cls.differentiable)
 
 
 def check_complete(cls: type[Primitive]) -> None:
