@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: setup test check lint types layers format bench demo clean
+.PHONY: setup test check lint types layers format bench demo docs clean
 
 setup: $(READY)
 
@@ -39,6 +39,11 @@ bench: $(READY)
 
 demo: $(READY)
 	$(BIN)/python examples/train_gpt.py $(ARGS)
+
+# The pages of the reference that are written from the code.
+docs: $(READY)
+	$(BIN)/python -m fxarray.tools.coverage_table
+	$(BIN)/python -m fxarray.tools.error_pages
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
