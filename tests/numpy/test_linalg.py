@@ -158,7 +158,7 @@ def test_lstsq_leaves_out_residuals_as_numpy_does():
         assert_same(fnp.linalg.lstsq(a, b, numpy_resid=True), np.linalg.lstsq(a, b))
 
 
-# --- where JAX gives NaN ----------------------------------------------------------------------------
+# --- where JAX gives NaN --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("order", [None, 1, 2, 3])
@@ -218,7 +218,7 @@ def test_det_has_exact_gradient_and_hessian_at_any_rank(rank):
     np.testing.assert_allclose(second, np.asarray(difference) / (2 * step), atol=1e-7)
 
 
-# --- edges --------------------------------------------------------------------------------------------
+# --- edges ----------------------------------------------------------------------------------------
 
 
 def test_a_matrix_that_is_not_definite_has_a_cholesky_factor_of_nan_alone():

@@ -372,7 +372,7 @@ def conv_transpose(
     )
 
 
-def _transposed_padding(extent: int, stride: int, padding: Any) -> tuple[int, int]:
+def _transposed_padding(extent: Any, stride: int, padding: Any) -> tuple[Any, Any]:
     """What to add around a spread array, given what a strided convolution adds around its own."""
     if not isinstance(padding, str):
         low, high = padding

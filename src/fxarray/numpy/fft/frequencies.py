@@ -8,7 +8,6 @@ from typing import Any
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError
 from fxarray.numpy.conversion import cast_to, place
-from fxarray.numpy.ranges import arange
 from fxarray.numpy.joining import concatenate, roll
 from fxarray.numpy.promotion import (
     ArrayLike,
@@ -17,6 +16,7 @@ from fxarray.numpy.promotion import (
     canonical_axes,
     promote_dtypes,
 )
+from fxarray.numpy.ranges import arange
 
 
 def _count(function: str, n: Any) -> int:

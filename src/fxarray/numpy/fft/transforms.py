@@ -60,6 +60,7 @@ def _transform(function: str, a: Any, s: Any, axes: Any, norm: Norm) -> Array:
         if kind in ("RFFT", "IRFFT"):
             raise AxisError(f"fft.{function}: at least one axis must be transformed")
         return x.astype(dtypes.to_complex(x.type.dtype))
+    lengths: list[Any]
     if s is None:
         lengths = [x.shape[axis] for axis in chosen]
         if kind == "IRFFT":

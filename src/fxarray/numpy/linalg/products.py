@@ -160,7 +160,7 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
                 f"the first and last may be vectors"
             )
     first, last = operands[0], operands[-1]
-    sizes = [1 if first.ndim == 1 else first.shape[0]]
+    sizes: list[Any] = [1 if first.ndim == 1 else first.shape[0]]
     sizes += [x.shape[0] for x in operands[1:]]
     sizes.append(1 if last.ndim == 1 else last.shape[1])
     if not all(type(size) is int for size in sizes):

@@ -189,7 +189,7 @@ def lstsq(
       ShapeError: shapes do not fit.
 
     >>> import fxarray.numpy as fnp
-    >>> fnp.linalg.lstsq(fnp.array([[1.0], [1.0]]), fnp.array([1.0, 3.0]))[0]
+    >>> fnp.linalg.lstsq(fnp.array([[2.0], [0.0]]), fnp.array([4.0, 3.0]))[0]
     Array([2.], dtype=float32)
     """
     x, y = promote_dtypes("linalg.lstsq", a, b, inexact=True)
@@ -209,7 +209,7 @@ def lstsq(
     rank = sum(greater(values, part * largest))
     residuals = sum(square(abs(y - matmul(x, found))), axis=0)
     m, n = x.shape
-    if numpy_resid and (int(rank) < n or m <= n):
+    if numpy_resid and (rank.item() < n or m <= n):
         residuals = zeros((0,), residuals.dtype)
     return (reshape(found, found.shape[:1]) if vector else found), residuals, rank, values
 
