@@ -447,3 +447,18 @@ def test_settings_are_refused_where_they_mean_nothing():
         fx.config.update("numpy_rank_promotion", "never")
     with pytest.raises(ValueError, match="there are: .*debug_nans"):
         fx.config.update("nonsense", 1)
+
+
+def test_numpy_functions_take_concrete_arrays_and_refuse_traced_ones():
+    """Points 42 and 47: np.cos(x) converts a concrete array; of a tracer it names the remedy."""
+    x, ours = np.ones(3, np.float32), fnp.ones(3)
+    assert type(np.cos(ours)) is np.ndarray
+    assert np.isfinite(ours).all()
+    np.testing.assert_array_equal(np.add(x, ours), [2, 2, 2])
+    with pytest.raises(TypeError, match=r"fxarray\.numpy"):
+        fx.jit(lambda x: np.cos(x))(ours)
+    for function in (operator.add, operator.mul, operator.matmul, operator.lt, operator.eq):
+        for left, right in ((x, ours), (ours, x)):
+            assert isinstance(function(left, right), fx.Array)
+    assert isinstance(np.float64(2) * ours, fx.Array)
+    assert isinstance(np.int64(2) < ours, fx.Array)

@@ -61,7 +61,6 @@ class Array(ArrayMethods):
 
     # NumPy leaves operators between its arrays and ours to us.
     __array_priority__: ClassVar[int] = 100
-    __array_ufunc__: ClassVar[None] = None
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     # --- what is known from the type --------------------------------------------------------

@@ -12,6 +12,7 @@ from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError, TreeStructureError
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Zero, add_tangents
+from fxarray.core.types import ArrayType
 from fxarray.primitives.control.custom import CustomJVP
 from fxarray.transforms.arguments import Structure, flatten_tree, function_name
 from fxarray.transforms.custom_rule import (
@@ -21,6 +22,7 @@ from fxarray.transforms.custom_rule import (
     resolve_nondiff,
     split_arguments,
 )
+from fxarray.transforms.custom_vjp import SymbolicZero
 from fxarray.transforms.statics import is_array_like
 from fxarray.transforms.tangents import dense
 from fxarray.tree.difference import explain_difference
@@ -42,21 +44,24 @@ class _Function:
 
 @dataclass(frozen=True)
 class _Rule:
-    """The rule, flat: primals, then tangents of the inexact ones."""
+    """The rule, flat: which tangents are zero, primals, tangents of the inexact ones."""
 
     rule: Callable[..., Any]
     label: str
     structure: Structure
     nondiff: tuple[int, ...]
+    symbolic_zeros: bool
     record: Record = field(compare=False, repr=False, default_factory=Record)
 
-    def __call__(self, *arrays: Any) -> list[Any]:
+    def __call__(self, zeros: tuple[bool, ...], *arrays: Any) -> list[Any]:
         count = self.structure.array_count
         primals, given = arrays[:count], iter(arrays[count:])
+        known_zero = iter(zeros)
+        zero = SymbolicZero if self.symbolic_zeros else _dense_zero
         tangents = [
             next(given)
-            if dtypes.is_inexact(primal.type.dtype)
-            else dense(Zero(primal.type.tangent()))
+            if dtypes.is_inexact(primal.type.dtype) and not next(known_zero)
+            else zero(primal.type.tangent())
             for primal in primals
         ]
         args, _ = self.structure.unflatten(primals)
@@ -94,7 +99,7 @@ class _Rule:
             expected = output.type.tangent()
             if not dtypes.is_inexact(expected.dtype):
                 continue
-            if part is None or type(part) is Zero:
+            if part is None or isinstance(part, (Zero, SymbolicZero)):
                 results.append(operators.zeros(expected.strong()))
                 continue
             if not is_array_like(part):
@@ -120,6 +125,10 @@ class _Rule:
                 value = operators.asarray(value, expected.dtype)
             results.append(value)
         return results
+
+
+def _dense_zero(type: ArrayType) -> Any:
+    return dense(Zero(type))
 
 
 class custom_jvp:  # noqa: N801, a decorator, under JAX's name
@@ -160,15 +169,18 @@ class custom_jvp:  # noqa: N801, a decorator, under JAX's name
             self._signature, nondiff_argnums, nondiff_argnames, f"custom_jvp of {self._label}"
         )
         self._rule: Callable[..., Any] | None = None
+        self._symbolic_zeros = False
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Set the rule; returns it, so that it can be used as a decorator.
 
         Args:
           jvp: `(*nondiff_args, primals, tangents) -> (output, output tangent)`.
-          symbolic_zeros: accepted for compatibility; tangents are always arrays.
+          symbolic_zeros: give the rule a `SymbolicZero` for each tangent that is known to be zero,
+            in place of an array of zeros.
         """
         self._rule = jvp
+        self._symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -197,7 +209,9 @@ class custom_jvp:  # noqa: N801, a decorator, under JAX's name
         record = Record()
         op = CustomJVP(
             _Function(self._function, call.structure, record),
-            _Rule(self._rule, self._label, call.structure, self._nondiff, record),
+            _Rule(
+                self._rule, self._label, call.structure, self._nondiff, self._symbolic_zeros, record
+            ),
         )
         results = op.bind(*call.arrays)
         assert record.output is not None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from fxarray.core import dtypes
 from fxarray.core.errors import NonDifferentiableError
 from fxarray.core.ir import Program
-from fxarray.core.primitive import Linear, Primitive, Sample, Zero, instantiate
+from fxarray.core.primitive import Linear, Primitive, Sample, Zero
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.batch import batch_flat, batch_program, to_axis
 from fxarray.interpreters.staging import stage, stage_closed
@@ -62,16 +63,19 @@ class BatchedFunction:
 def _apply_jvp_rule(
     rule: Flat, primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Results and tangents by a rule `(*primals, *tangents) -> (*outputs, *tangents)`.
+    """Results and tangents by a rule `(zeros, *primals, *tangents) -> (*outputs, *tangents)`.
 
-    Tangents go in and come out for inexact arrays only.
+    Tangents go in and come out for inexact arrays only. `zeros` says which of them are known to be
+    zero; those do not go in.
     """
     given = [
-        instantiate(tangent)
+        tangent
         for primal, tangent in zip(primals, tangents, strict=True)
         if dtypes.is_inexact(primal.type.dtype)
     ]
-    results = list(rule(*primals, *given))
+    zeros = tuple([type(tangent) is Zero for tangent in given])
+    present = [tangent for tangent in given if type(tangent) is not Zero]
+    results = list(rule(zeros, *primals, *present))
     count = 0
     inexact = 0
     while count + inexact < len(results):
@@ -85,10 +89,38 @@ def _apply_jvp_rule(
     ]
 
 
-def _rule_axes(axes: Sequence[int | None], operands: Sequence[Any]) -> tuple[int | None, ...]:
-    """Mapped axes of what a jvp rule takes: the operands, then the inexact ones' tangents."""
-    tangents = [a for a, x in zip(axes, operands, strict=True) if dtypes.is_inexact(x.type.dtype)]
-    return (*axes, *tangents)
+@dataclass(frozen=True)
+class _BatchedJVPRule:
+    """A rule, mapped: the primals along `axes`, their tangents along the same."""
+
+    rule: Flat
+    size: Any
+    axis_name: Hashable
+    axes: tuple[int | None, ...]
+    tangent_axes: tuple[int | None, ...]
+
+    @classmethod
+    def of(
+        cls,
+        rule: Flat,
+        size: Any,
+        axis_name: Hashable,
+        axes: Sequence[int | None],
+        operands: Sequence[Any],
+    ) -> _BatchedJVPRule:
+        tangent_axes = [
+            axis
+            for axis, operand in zip(axes, operands, strict=True)
+            if dtypes.is_inexact(operand.type.dtype)
+        ]
+        return cls(rule, size, axis_name, tuple(axes), tuple(tangent_axes))
+
+    def __call__(self, zeros: tuple[bool, ...], *operands: Any) -> list[Any]:
+        present = [axis for axis, zero in zip(self.tangent_axes, zeros, strict=True) if not zero]
+        mapped = BatchedFunction(
+            partial(self.rule, zeros), self.size, self.axis_name, (*self.axes, *present)
+        )
+        return mapped(*operands)
 
 
 class CustomJVP(Primitive, name="custom_jvp_function"):
@@ -114,7 +146,7 @@ class CustomJVP(Primitive, name="custom_jvp_function"):
         place = tuple(axes)
         op = CustomJVP(
             BatchedFunction(self.function, size, axis_name, place),
-            BatchedFunction(self.rule, size, axis_name, _rule_axes(axes, operands)),
+            _BatchedJVPRule.of(self.rule, size, axis_name, axes, operands),
         )
         results = op.bind(*operands)
         return results, (0,) * len(results)
@@ -130,7 +162,8 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
 
     Args:
       program: takes what the function closed over, then its arguments.
-      rule: `(*primals, *tangents) -> (*outputs, *tangents)`, of the arguments alone.
+      rule: `(zeros, *primals, *tangents) -> (*outputs, *tangents)`, of the arguments alone, as
+        `_apply_jvp_rule` calls it.
       captured: how many inputs the function closed over.
     """
 
@@ -164,8 +197,8 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
         all_mapped = (True,) * len(self.program.outputs)
         program, _ = batch_program(self.program, size, axis_name, tuple(axes), all_mapped)
-        place = _rule_axes(axes[self.captured :], operands[self.captured :])
-        rule = BatchedFunction(self.rule, size, axis_name, place)
+        own = slice(self.captured, None)
+        rule = _BatchedJVPRule.of(self.rule, size, axis_name, axes[own], operands[own])
         op = CustomJVPProgram(program, rule, self.captured)
         return op.bind(*operands), (0,) * len(all_mapped)
 
@@ -177,7 +210,11 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
         types = [ArrayType((3,), np.dtype("float64")), ArrayType((), np.dtype("float64"))]
         program = stage_closed(lambda x, y: [x * y], types, "product")
 
-        def rule(x: Any, y: Any, dx: Any, dy: Any) -> list[Any]:
+        def rule(zeros: tuple[bool, ...], x: Any, y: Any, *tangents: Any) -> list[Any]:
+            given = iter(tangents)
+            dx, dy = [
+                0.0 * x if zero else next(given) for zero, x in zip(zeros, (x, y), strict=True)
+            ]
             return [x * y, dx * y + x * dy]
 
         yield Sample(cls(program, rule, 0), (rng.normal(size=3), np.float64(2.5)))
