@@ -68,7 +68,8 @@ def dot_product_attention(
     """
     if implementation not in (None, "xla"):
         raise ArgumentError(
-            f"dot_product_attention: implementation={implementation!r} is not available; there is one "
+            f"dot_product_attention: implementation={implementation!r} is not available; there is "
+            "one "
             f"implementation, and the compiler recognises it"
         )
     q, k, v = promote_dtypes("dot_product_attention", query, key, value, inexact=True)
@@ -116,7 +117,8 @@ def dot_product_attention(
 def _check_shapes(q: Array, k: Array, v: Array) -> None:
     if q.ndim != 4 or k.ndim != 4 or v.ndim != 4:
         raise ShapeError(
-            f"dot_product_attention: query, key and value must have 3 or 4 dimensions, got {q.type}, "
+            "dot_product_attention: query, key and value must have 3 or 4 dimensions, got "
+            f"{q.type}, "
             f"{k.type} and {v.type}"
         )
     fits = (
@@ -127,7 +129,8 @@ def _check_shapes(q: Array, k: Array, v: Array) -> None:
     )
     if not fits:
         raise ShapeError(
-            f"dot_product_attention: query (B, T, N, H), key and value (B, S, K, H) do not fit, where K "
+            "dot_product_attention: query (B, T, N, H), key and value (B, S, K, H) do not fit, "
+            "where K "
             f"must divide N: {q.type}, {k.type}, {v.type}"
         )
 
@@ -147,7 +150,8 @@ def _allowed(
         given = as_operand("dot_product_attention", mask, 4)
         if not dtypes.is_bool(given.type.dtype):
             raise DTypeError(
-                f"dot_product_attention: the mask must be bool, got {given.type}; pass numbers to be "
+                f"dot_product_attention: the mask must be bool, got {given.type}; pass numbers to "
+                "be "
                 f"added as bias"
             )
         parts.append(given)
