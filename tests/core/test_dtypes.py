@@ -576,3 +576,11 @@ def test_numbers_are_not_cast_to_keys_or_float0(target):
 def test_importing_dtypes_does_not_import_jax():
     code = "import sys, fxarray.core.dtypes; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("source", [dtypes.float32, dtypes.bfloat16, dtypes.float16])
+@pytest.mark.parametrize("target", [dtypes.float64, dtypes.complex128, dtypes.float32])
+def test_widening_a_signalling_nan_does_not_warn(source, target):
+    bits = {"float32": 0x7F800001, "bfloat16": 0x7F81, "float16": 0x7C01}[source.name]
+    array = np.array([bits], f"uint{source.itemsize * 8}").view(source)
+    assert np.isnan(dtypes.cast(array, target)).all()

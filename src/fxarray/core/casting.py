@@ -16,6 +16,7 @@ from fxarray.core.errors import DTypeError
 
 _NATIVE_INTEGERS = tuple(d for d in (*table.SIGNED, *table.UNSIGNED) if table.bit_width(d) >= 8)
 _WIDE_FLOATS = (table.float32, table.float64, *table.COMPLEXES)
+
 # Pairs for which NumPy's own conversion is the definition and cannot warn: most casts in practice.
 _DIRECT = frozenset(
     (source, target)
@@ -24,6 +25,8 @@ _DIRECT = frozenset(
     if table.is_integer(source)
     or table.is_bool(source)
     or (np.can_cast(source, target, "safe") and table.is_inexact(target))
+    # Widening the bits of a signalling NaN to 64 warns.
+    if not (table.is_inexact(source) and target in (table.float64, table.complex128))
 )
 
 
