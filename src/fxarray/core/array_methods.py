@@ -363,6 +363,10 @@ class ArrayMethods:
             out_sharding=out_sharding,
         )  # fmt: skip
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module that implements the Python array API standard for this array."""
+        return _call("array_namespace", self, api_version)
+
     # --- placement ------------------------------------------------------------------------------
 
     def to_device(self, device: Any, *, stream: Any = None) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from fxarray.core import dtypes
@@ -58,6 +59,18 @@ def _view(x: Array, dtype: DTypeLike = None) -> Array:
     return convert.BitcastConvertType(target)(grouped)
 
 
+_STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def _array_namespace(_: Array, api_version: str | None) -> Any:
+    if api_version not in (None, *_STANDARDS):
+        raise ArgumentError(
+            f"__array_namespace__: version {api_version!r} of the array API standard is not "
+            f"supported; those that are: {', '.join(_STANDARDS)}"
+        )
+    return sys.modules["fxarray.numpy"]
+
+
 def _to_device(x: Array, device: Any, *, stream: Any = None) -> Array:
     if stream is not None:
         raise ArgumentError("to_device: streams are not supported")
@@ -99,6 +112,7 @@ operators.fill(
         "view": _view,
         "copy": conversion.copy,
         "to_device": _to_device,
+        "array_namespace": _array_namespace,
         "conjugate": elementary.conjugate,
         "real": elementary.real,
         "imag": elementary.imag,
