@@ -145,8 +145,9 @@ def slope(function: Callable[..., Any], x: Any, dtype: str = "float64") -> Any:
 # --- conventions at kinks and singular points -----------------------------------------------------
 
 
-def test_abs_has_slope_zero_at_zero() -> None:
-    assert slope(lax.abs, 0.0) == 0.0
+def test_abs_has_slope_one_at_zero_as_in_jax() -> None:
+    assert slope(lax.abs, 0.0) == 1.0
+    assert slope(lax.abs, -0.0) == 1.0
 
 
 def test_complex_abs_has_a_finite_gradient_at_zero() -> None:

@@ -85,11 +85,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     exponent = e.sub(raised, constant(bias, raised))
     exponent = e.select(tiny, e.sub(exponent, constant(lift, exponent)), exponent)
     special_value = e.bitwise_or(e.eq(wide, constant(0, wide)), e.bitwise_not(e.is_finite(wide)))
-    kept = e.bitwise_and(bits, constant(~(mask << mantissa_bits), bits))
-    rebuilt = e.bitwise_or(kept, constant(bias << mantissa_bits, bits))
-    mantissa = e.BitcastConvertType(wide.type.dtype)(rebuilt)
-    mantissa = e.select(special_value, wide, mantissa)
-    return convert(mantissa, own), e.select(special_value, constant(0, exponent), exponent)
+    exponent = e.select(special_value, constant(0, exponent), exponent)
+    # Scaling by powers of two is exact, and has the right derivative.
+    return convert(ldexp(wide, e.neg(exponent)), own), exponent
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:

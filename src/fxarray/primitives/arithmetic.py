@@ -194,16 +194,19 @@ rem = row(
 # --- magnitude and sign ---------------------------------------------------------------------------
 
 
-def _to_real_if_complex(x: Any) -> Any:
-    return real(x) if is_complex(x) else x
+def _magnitude_derivative(t: Any, x: Any) -> Any:
+    # For complex x, d|x| = Re(conj(sign(x)) dx), which is 0 at 0 since sign(0) is.
+    if is_complex(x):
+        return real(mul(t, conj(sign(x))))
+    return select(lt(x, number_like(x, 0)), neg(t), t)
 
 
-# For complex x, d|x| = Re(conj(sign(x)) dx), which is 0 at 0 since sign(0) is.
 abs = row(
     "abs", np.absolute, SIGNED | INEXACT, result=dtypes.to_real, fast=np.absolute,
-    derivatives=[lambda t, z, x: _to_real_if_complex(mul(t, conjugate(sign(x))))],
+    derivatives=[lambda t, z, x: _magnitude_derivative(t, x)],
     domain=(0.2, 2.0),
-    doc="The magnitude of x; the least integer wraps to itself. The derivative at 0 is 0.",
+    doc="The magnitude of x; the least integer wraps to itself. The derivative at 0 is 1, as if "
+    "coming from above, and 0 at a complex 0.",
 )  # fmt: skip
 
 
