@@ -375,6 +375,25 @@ class Primitive:
         """Call the Python function that the operation carries on concrete arrays."""
         raise self.missing("run_function")
 
+    def batch_function(
+        self,
+        outer: Any,
+        size: Any,
+        axis_name: Hashable,
+        operands: Sequence[Any],
+        axes: Sequence[int | None],
+    ) -> tuple[Sequence[Any], Sequence[int | None]]:
+        """`batch` of an operation that carries a function.
+
+        Args:
+          outer: the trace that maps it, over whose values the function may close.
+          size: of the mapped axis.
+          axis_name: its name, or None.
+          operands: as for `batch`.
+          axes: as for `batch`.
+        """
+        raise self.missing("batch_function")
+
     @property
     def compiled_program(self) -> Any:
         """The Program that a device compiles to run the operation, or None to use `eager`."""

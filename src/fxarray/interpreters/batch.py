@@ -31,29 +31,51 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    """Applies each operation's batch rule."""
+    """Applies each operation's batch rule.
 
-    __slots__ = ("axis_name", "size")
+    Args:
+      size: of the mapped axis.
+      axis_name: its name, or None.
+      outer: the trace that this one continues, in which a function with a rule of its own was
+        called: tracers of that one, over which the function closes, are mapped along the same axis.
+    """
+
+    __slots__ = ("axis_name", "continued", "size")
     kind = "vmap"
 
-    def __init__(self, size: Any, axis_name: Hashable = None) -> None:
+    def __init__(
+        self, size: Any, axis_name: Hashable = None, outer: BatchTrace | None = None
+    ) -> None:
         super().__init__()
         self.size = size
         self.axis_name = axis_name
+        self.continued: tuple[BatchTrace, ...] = () if outer is None else (outer, *outer.continued)
+
+    def owns(self, value: Any) -> bool:
+        """Whether a value is mapped along this trace's axis."""
+        if type(value) is not BatchTracer:
+            return False
+        trace = value._trace
+        return trace is self or trace in self.continued
 
     def process(self, op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
         values: list[Any] = []
         axes: list[int | None] = []
         for operand in operands:
-            if type(operand) is BatchTracer and operand._trace is self:
-                if not self.alive:
+            if type(operand) is BatchTracer and (
+                operand._trace is self or operand._trace in self.continued
+            ):
+                if not operand._trace.alive:
                     operand.check_alive()
                 values.append(operand.value)
                 axes.append(operand.axis)
             else:
                 values.append(operand)
                 axes.append(None)
-        outputs, out_axes = op.batch(self.size, self.axis_name, values, axes)
+        if op.runs_function:
+            outputs, out_axes = op.batch_function(self, self.size, self.axis_name, values, axes)
+        else:
+            outputs, out_axes = op.batch(self.size, self.axis_name, values, axes)
         return tuple(
             [
                 output if axis is None else BatchTracer(self, output, axis)
@@ -68,13 +90,22 @@ def batch_flat(
     axis_name: Hashable,
     operands: Sequence[Any],
     axes: Sequence[int | None],
+    outer: BatchTrace | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Run a flat function on operands mapped along `axes` (None: not mapped).
+
+    Args:
+      function: takes and returns arrays.
+      size: of the mapped axis.
+      axis_name: its name, or None.
+      operands: the function's arguments.
+      axes: for each, the axis along which it is mapped.
+      outer: a trace of the same axis, over whose values the function may close.
 
     Returns:
       Its results, and the axis along which each is mapped (None: the same for all).
     """
-    trace = BatchTrace(size, axis_name)
+    trace = BatchTrace(size, axis_name, outer)
     with (
         open_trace(trace),
         named_axis(axis_name, size, trace) if axis_name is not None else _NOTHING,
@@ -86,7 +117,7 @@ def batch_flat(
         outputs: list[Any] = []
         out_axes: list[int | None] = []
         for result in function(*arguments):
-            if type(result) is BatchTracer and result._trace is trace:
+            if trace.owns(result):
                 outputs.append(result.value)
                 out_axes.append(result.axis)
             else:

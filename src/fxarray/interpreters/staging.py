@@ -88,7 +88,13 @@ class StagingTrace(Trace):
     def process(self, op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
         if not self.alive:
             self._raise_leak(operands)
-        op, operands = op.staged(self, operands)
+        recorded, operands = op.staged(self, operands)
+        if recorded is not op:
+            op = recorded
+            # What a function closed over is an operand now, and may belong to a transformation
+            # inside this one, which then comes first.
+            if any(x._trace is not None and x._trace.level > self.level for x in operands):
+                return op.bind(*operands)
         source = context.source or current_location(2)
         atoms = [
             value.variable

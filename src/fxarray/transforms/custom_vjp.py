@@ -13,7 +13,7 @@ from fxarray.core.errors import ArgumentError, DTypeError, ShapeError, TreeStruc
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Zero
 from fxarray.core.types import ArrayType
-from fxarray.primitives.control.custom import CustomVJP, VJPRule
+from fxarray.primitives.control.custom_vjp import CustomVJP, VJPRule
 from fxarray.transforms.arguments import Structure, flatten_tree, function_name
 from fxarray.transforms.custom_rule import (
     Record,
