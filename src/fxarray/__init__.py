@@ -1,5 +1,8 @@
 """fxarray: a JAX-style functional array library in Python."""
 
+# Some imports are there for what they fill.
+# pyright: reportUnusedImport=false
+
 from fxarray._version import __version__ as __version__
 
 # Importing these fills the hooks through which arrays find their operators and devices.
@@ -40,7 +43,7 @@ from fxarray.transforms.callbacks import io_callback as io_callback
 from fxarray.transforms.callbacks import pure_callback as pure_callback
 from fxarray.transforms import checkpoint_policies as checkpoint_policies
 from fxarray.transforms.checkpoint import checkpoint as checkpoint
-from fxarray.transforms.checkpoint import checkpoint as remat  # noqa: F401, the other name
+from fxarray.transforms.checkpoint import checkpoint as remat
 from fxarray.transforms.checkpoint import checkpoint_name as checkpoint_name
 from fxarray.transforms.checkpoint import print_saved_residuals as print_saved_residuals
 from fxarray.transforms.checkpoint import saved_residuals as saved_residuals

@@ -17,6 +17,7 @@ from fxarray.core.ir import Program
 
 _CACHE: OrderedDict[Any, Executable] = OrderedDict()
 _CACHE_LIMIT = 4096
+_NO_OPTIONS = CompileOptions()
 _lock = threading.Lock()
 
 
@@ -32,7 +33,7 @@ _counts = {"hits": 0, "misses": 0}
 
 
 def compile_program(
-    program: Program, options: CompileOptions = CompileOptions(), backend: str | None = None
+    program: Program, options: CompileOptions = _NO_OPTIONS, backend: str | None = None
 ) -> Executable:
     """The executable of a Program, compiled at most once for the same content.
 

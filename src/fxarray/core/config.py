@@ -1,4 +1,5 @@
-"""Settings: one typed table, read from `FXARRAY_*` variables, changed by `update` or a `with` block.
+"""Settings: one typed table, read from `FXARRAY_*` variables, changed by `update` or a `with`
+block.
 
 >>> from fxarray.core import config
 >>> with config.using(explain_retraces=True):

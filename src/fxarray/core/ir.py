@@ -43,7 +43,7 @@ class Var:
 class Literal:
     """A scalar constant written where it is used."""
 
-    __slots__ = ("value", "type", "_key")
+    __slots__ = ("_key", "type", "value")
 
     def __init__(self, value: DeviceArray) -> None:
         self.value = value
@@ -63,7 +63,7 @@ Atom: TypeAlias = "Var | Literal"
 class Equation:
     """`outputs = op(inputs)`. Constructing one runs the type rule, so none is ill-typed."""
 
-    __slots__ = ("op", "inputs", "outputs", "source", "scopes")
+    __slots__ = ("inputs", "op", "outputs", "scopes", "source")
 
     def __init__(
         self,
@@ -128,15 +128,15 @@ class Program:
     """
 
     __slots__ = (
-        "inputs",
-        "equations",
-        "outputs",
-        "constants",
-        "name",
-        "_key",
-        "_hash",
-        "_effects",
         "__weakref__",
+        "_effects",
+        "_hash",
+        "_key",
+        "constants",
+        "equations",
+        "inputs",
+        "name",
+        "outputs",
     )
 
     def __init__(

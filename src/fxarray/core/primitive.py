@@ -25,6 +25,7 @@ A rule that is missing on purpose has a sentence in `EXCUSED`; a test reads the 
 
 from __future__ import annotations
 
+import inspect
 import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields
@@ -148,12 +149,12 @@ def canonical_key(value: Any) -> Hashable:
     return value
 
 
-def _refuse_assignment(self: Any, name: str, value: Any) -> None:
+def _refuse_assignment(_self: Any, name: str, _value: Any) -> None:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _has_parameters_of_its_own(cls: type) -> bool:
-    annotations: dict[str, Any] = cls.__dict__.get("__annotations__", {})
+    annotations = inspect.get_annotations(cls)
     return any("ClassVar" not in str(annotation) for annotation in annotations.values())
 
 

@@ -71,7 +71,7 @@ class ArrayType:
     unreduced: frozenset[str]
     varying: frozenset[str]
 
-    def __new__(
+    def __new__(  # noqa: PYI034, an interned one
         cls,
         shape: Shape,
         dtype: DType,

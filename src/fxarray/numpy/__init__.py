@@ -6,6 +6,9 @@
     Array(1.875, dtype=float32)
 """
 
+# Some imports are there for what they fill.
+# pyright: reportUnusedImport=false
+
 # fmt: off
 from math import e, inf, nan, pi
 
