@@ -56,7 +56,7 @@ class Execution:
 
 @dataclass
 class Printing:
-    """How Programs print; `core.pretty` and `core.python_source` fill it, since they import `core.ir`."""
+    """How Programs print; filled by what imports `core.ir`: `pretty` and `python_source`."""
 
     program: Callable[..., str] = _unfilled
     python: Callable[..., str] = _unfilled
