@@ -23,6 +23,7 @@ from fxarray.core.errors import (
     ImmutableArrayError,
     ShapeError,
 )
+from fxarray.core.tracebacks import shorten
 from fxarray.core.types import ArrayType, Shape, Size
 
 operators = hooks.operators
@@ -30,7 +31,11 @@ operators = hooks.operators
 
 def _binary(name: str) -> Any:
     def operator(self: Array, other: Any) -> Any:
-        return operators.binary[name](self, other)  # type: ignore[index]
+        try:
+            return operators.binary[name](self, other)  # type: ignore[index]
+        except Exception as error:
+            shorten(error)
+            raise
 
     operator.__name__ = f"__{name}__"
     return operator
@@ -38,7 +43,11 @@ def _binary(name: str) -> Any:
 
 def _reflected(name: str) -> Any:
     def operator(self: Array, other: Any) -> Any:
-        return operators.binary[name](other, self)  # type: ignore[index]
+        try:
+            return operators.binary[name](other, self)  # type: ignore[index]
+        except Exception as error:
+            shorten(error)
+            raise
 
     operator.__name__ = f"__r{name}__"
     return operator
@@ -46,7 +55,11 @@ def _reflected(name: str) -> Any:
 
 def _unary(name: str) -> Any:
     def operator(self: Array) -> Any:
-        return operators.unary[name](self)  # type: ignore[index]
+        try:
+            return operators.unary[name](self)  # type: ignore[index]
+        except Exception as error:
+            shorten(error)
+            raise
 
     operator.__name__ = f"__{name}__"
     return operator
@@ -147,7 +160,8 @@ class Array(ArrayMethods):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise ImmutableArrayError(
             f"{self.type}: arrays are immutable, so `x[index] = value` is not possible. Use "
-            f"`x = x.at[index].set(value)` (or .add, .multiply, .min, .max), which returns a new array."
+            f"`x = x.at[index].set(value)` (or .add, .multiply, .min, .max), which returns a new "
+            f"array."
         )
 
     def __delitem__(self, index: Any) -> None:
@@ -241,18 +255,22 @@ class DeviceArray(Array):
     def __bool__(self) -> bool:
         if self.type.shape and self.type.size != 1:
             raise ArgumentError(
-                f"the truth value of an array of type {self.type} is ambiguous; use .any() or .all()"
+                f"the truth value of an array of type {self.type} is ambiguous; use .any() or "
+                f".all()"
             )
-        return bool(self.numpy_view())
+        return bool(self._numbers("bool"))
+
+    def _numbers(self, name: str) -> np.ndarray:
+        if dtypes.is_key(self.type.dtype):
+            raise DTypeError(f"random keys cannot be converted by {name}()")
+        return self.numpy_view()
 
     def _scalar(self, name: str) -> Any:
-        buffer = self.numpy_view()
+        buffer = self._numbers(name)
         if buffer.size != 1 or buffer.ndim:
             raise ShapeError(
                 f"{name}() takes a 0-dimensional array, got {self.type}; index it first, as in x[0]"
             )
-        if dtypes.is_key(self.type.dtype):
-            raise DTypeError(f"a random key cannot be converted by {name}()")
         return buffer[()]
 
     def __int__(self) -> int:
@@ -272,11 +290,11 @@ class DeviceArray(Array):
 
     def item(self, *args: Any) -> Any:
         """The value as a Python scalar; with arguments, of one element."""
-        return self.numpy_view().item(*args)
+        return self._numbers("item").item(*args)
 
     def tolist(self) -> Any:
         """The values as nested lists of Python scalars."""
-        return self.numpy_view().tolist()
+        return self._numbers("tolist").tolist()
 
     def tobytes(self) -> bytes:
         return self.numpy_view().tobytes()

@@ -7,6 +7,7 @@ from typing import Any
 
 from fxarray.core import dims
 from fxarray.core.errors import ArgumentError, AxisError, CarryTypeError, ShapeError
+from fxarray.core.tracebacks import boundary
 from fxarray.lax.bodies import check_structure
 from fxarray.primitives.joining import concatenate
 from fxarray.primitives.movement import broadcast_axis, reshape, rev
@@ -14,6 +15,7 @@ from fxarray.primitives.slicing import slice_box
 from fxarray.transforms.arguments import Structure, flatten_tree
 
 
+@boundary
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
 ) -> Any:

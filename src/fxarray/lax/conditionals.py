@@ -11,6 +11,7 @@ from fxarray.core import dtypes
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, CarryTypeError, DTypeError, ShapeError
 from fxarray.core.hooks import operators
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.lax.bodies import check_structure, describe_function, share_captured, trace_body
 from fxarray.primitives.arithmetic import clamp
@@ -26,6 +27,7 @@ _INT32 = np.dtype("int32")
 _MISSING = object()
 
 
+@boundary
 def cond(
     pred: Any,
     true_fun: Callable[..., Any],
@@ -71,6 +73,7 @@ def cond(
     return _choose("cond", index, [false_fun, true_fun], operands, ("false_fun", "true_fun"))
 
 
+@boundary
 def switch(
     index: Any,
     branches: Sequence[Callable[..., Any]],

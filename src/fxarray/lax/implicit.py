@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from fxarray.core.errors import ArgumentError
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import evaluate
 from fxarray.interpreters.staging import Staged, stage
@@ -18,6 +19,7 @@ from fxarray.tree.operations import structure as tree_structure
 from fxarray.tree.operations import treedef_tuple
 
 
+@boundary
 def custom_root(
     f: Callable[[Any], Any],
     initial_guess: Any,
@@ -76,6 +78,7 @@ def custom_root(
     return _unflatten(results, structure, has_aux, aux)
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
     b: Any,

@@ -11,6 +11,7 @@ from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program, Var
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.memo import memoised
 from fxarray.interpreters.staging import stage_closed
@@ -35,6 +36,7 @@ from fxarray.transforms.vmap import vmap
 from fxarray.tree import operations as tree
 
 
+@boundary
 def scan(
     f: Callable[[Any, Any], tuple[Any, Any]],
     init: Any,
@@ -176,6 +178,7 @@ def _scan_in_python(
     return carry, tree.map(stack, *ys)
 
 
+@boundary
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
     """Apply a function to each slice of `xs`, one after another, and stack the results.
 
@@ -233,6 +236,7 @@ def _map_in_batches(
 # --- while --------------------------------------------------------------------------------------
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
@@ -303,6 +307,7 @@ def _while_in_python(
     return value
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,

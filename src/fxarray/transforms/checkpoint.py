@@ -11,6 +11,7 @@ from fxarray.core.array import Array
 from fxarray.core.dtypes import is_inexact
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program, Var
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.linearize import linearize_program
 from fxarray.primitives.control.inline import inline_calls
@@ -67,6 +68,7 @@ def checkpoint(
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     known = traces_of(fun)
 
+    @boundary
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = mark_static(args, kwargs, numbers, (), fun)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from fxarray.core.errors import ArgumentError
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.jvp import jvp_flat
 from fxarray.interpreters.linearize import Linearization, apply_record, linearize_flat
@@ -21,6 +22,7 @@ def positional_structure(structure: Structure) -> Structure:
     return Structure(treedef_children(structure.treedef)[0], structure.static_leaves)
 
 
+@boundary
 def jvp(
     fun: Callable[..., Any],
     primals: Sequence[Any],
@@ -114,6 +116,7 @@ def _unflatten_map(data: Any, residuals: Sequence[Any]) -> LinearMap:
 register_pytree_node(LinearMap, _flatten_map, _unflatten_map)
 
 
+@boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and get its derivative at that point as a function.
 

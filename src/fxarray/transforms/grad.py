@@ -14,6 +14,7 @@ from typing import Any
 from fxarray.core import dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, NonDifferentiableError, StaticArgumentError
+from fxarray.core.tracebacks import boundary
 from fxarray.interpreters.linearize import Linearization, backward, linearize_flat
 from fxarray.primitives.create import scalar
 from fxarray.transforms.arguments import (
@@ -281,6 +282,7 @@ def _value_and_grad(
         raise ArgumentError(f"{transform} takes a function, not {fun!r}")
     checked = check_argnums(argnums, transform)
 
+    @boundary
     @wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
         selected = Selected(fun, checked, args, kwargs, transform)

@@ -9,6 +9,7 @@ from typing import Any
 
 from fxarray.core.context import named_axis
 from fxarray.core.ir import Program
+from fxarray.core.tracebacks import boundary
 from fxarray.interpreters.staging import stage
 from fxarray.transforms.arguments import FlatFunction, function_name, mark_static
 from fxarray.transforms.shapes import ShapeDtypeStruct, abstract_arguments, typeof
@@ -16,6 +17,7 @@ from fxarray.transforms.shapes import ShapeDtypeStruct, abstract_arguments, type
 __all__ = ["ShapeDtypeStruct", "eval_shape", "make_jaxpr", "make_program", "typeof"]
 
 
+@boundary
 def eval_shape(fun: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Find the shapes and dtypes of a function's results, without computing anything.
 
@@ -76,6 +78,7 @@ def make_program(
         )
     statics = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @boundary
     @wraps(fun)
     def program_of(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = mark_static(args, kwargs, statics, (), fun)

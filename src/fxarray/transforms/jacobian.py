@@ -14,6 +14,7 @@ from fxarray.core.dims import shape_product
 from fxarray.core.errors import NonDifferentiableError
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Zero, instantiate
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.batch import batch_flat, to_axis
 from fxarray.interpreters.jvp import jvp_flat
@@ -88,6 +89,7 @@ def jacfwd(
     """
     checked = check_argnums(argnums, "jacfwd")
 
+    @boundary
     @wraps(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         selected = Selected(fun, checked, args, kwargs, "jacfwd")
@@ -168,6 +170,7 @@ def jacrev(
     """
     checked = check_argnums(argnums, "jacrev")
 
+    @boundary
     @wraps(fun)
     def jacobian_of(*args: Any, **kwargs: Any) -> Any:
         selected = Selected(fun, checked, args, kwargs, "jacrev")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from functools import update_wrapper
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
@@ -15,7 +16,8 @@ from fxarray.compile.driver import compile_program
 from fxarray.core import config
 from fxarray.core.array import DeviceArray
 from fxarray.core.context import context
-from fxarray.core.errors import ArgumentError, StaticArgumentError
+from fxarray.core.errors import ArgumentError, DeletedArrayError, StaticArgumentError
+from fxarray.core.tracebacks import shorten
 from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import evaluate
@@ -103,37 +105,47 @@ class JitFunction:
     # --- calling ----------------------------------------------------------------------------
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        state = context
-        if state.staging is not None or state.axes or state.disable_jit:
-            return self._call(args, kwargs)
-        if self._has_statics:
-            return self._call_with_other_leaves(args, kwargs)
-        leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
-        fast: FastCall | None = None
-        buffers: list[Any] = []
         try:
-            fast = self._fast.get((treedef, state.settings, *map(_type, leaves)))
-            if fast is not None:
-                buffers = (
-                    list(map(buffer_of, leaves)) if fast.places is None else fast.buffers(leaves)
-                )
-        except (AttributeError, TypeError):  # a leaf that is not a concrete array
-            return self._call_with_other_leaves(args, kwargs)
-        if fast is None:
-            return self._call(args, kwargs)
-        self._hits += 1
-        if fast.captured:
-            buffers = fast.captured + buffers
-        outputs = fast.run(buffers)
-        if fast.donated:
-            delete_donated([leaves[i] for i in fast.donated], outputs)
-        return fast.unflatten(outputs)
+            state = context
+            if state.staging is not None or state.axes or state.disable_jit:
+                return self._call(args, kwargs)
+            if self._has_statics:
+                return self._call_with_other_leaves(args, kwargs)
+            leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
+            fast: FastCall | None = None
+            buffers: list[Any] = []
+            concrete = True
+            try:
+                fast = self._fast.get((treedef, state.settings, *map(_type, leaves)))
+                if fast is not None:
+                    if fast.places is None:
+                        buffers = list(map(buffer_of, leaves))
+                    else:
+                        buffers = fast.buffers(leaves)
+            except (AttributeError, TypeError, DeletedArrayError):
+                concrete = False  # a leaf is no array, or not a concrete one
+            if not concrete:
+                return self._call_with_other_leaves(args, kwargs)
+            if fast is None:
+                return self._call(args, kwargs)
+            self._hits += 1
+            if fast.captured:
+                buffers = fast.captured + buffers
+            outputs = fast.run(buffers)
+            if fast.donated:
+                delete_donated([leaves[i] for i in fast.donated], outputs)
+            return fast.unflatten(outputs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _call_with_other_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The short way where some leaves are numbers, NumPy arrays or static."""
-        try:
+        key: Hashable = None
+        leaves: list[Any] = []
+        with suppress(NoKey, StaticArgumentError):
             key, leaves = self._mixed_key(args, kwargs)
-        except (NoKey, StaticArgumentError):
+        if key is None:
             return self._call(args, kwargs)
         fast = self._fast.get(key)
         if fast is None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fxarray.core.errors import ArgumentError
 from fxarray.core.primitive import Linear
+from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.linearize import Linearization, backward, linearize_flat
 from fxarray.interpreters.staging import stage
@@ -69,6 +70,7 @@ def _unflatten_vjp(data: Any, residuals: Sequence[Any]) -> VJPFunction:
 register_pytree_node(VJPFunction, _flatten_vjp, _unflatten_vjp)
 
 
+@boundary
 def vjp(
     fun: Callable[..., Any],
     *primals: Any,
@@ -113,6 +115,7 @@ def vjp(
     return result, pullback
 
 
+@boundary
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
 ) -> Callable[[Any], tuple[Any, ...]]:

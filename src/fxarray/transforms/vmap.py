@@ -10,6 +10,7 @@ from typing import Any, cast
 from fxarray.core import dims
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, AxisError, ShapeError, TreeStructureError
+from fxarray.core.tracebacks import boundary
 from fxarray.interpreters.batch import batch_flat, to_axis
 from fxarray.transforms.arguments import (
     FlatArguments,
@@ -92,6 +93,7 @@ def vmap(
     _check_axes(in_axes, "in_axes")
     _check_axes(out_axes, "out_axes")
 
+    @boundary
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         flat = flatten_arguments(args, kwargs, fun)

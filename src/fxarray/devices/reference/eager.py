@@ -19,8 +19,8 @@ from fxarray.core.context import context
 from fxarray.core.hooks import execution
 from fxarray.core.primitive import Primitive
 from fxarray.core.types import ArrayType
-from fxarray.devices.reference.numeric_checks import check_results, checks_wanted
 from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.numeric_checks import check_results, checks_wanted
 from fxarray.primitives.support import ERROR_STATE, IGNORE
 
 _LIMIT = 20_000

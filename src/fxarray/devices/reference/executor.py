@@ -16,11 +16,13 @@ import numpy as np
 from fxarray.compile.backend import CompileOptions, register_backend
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
-from fxarray.core.errors import ArgumentError
+from fxarray.core.context import context
+from fxarray.core.errors import ArgumentError, NonFiniteError
 from fxarray.core.ir import Equation, Literal, Program, Var
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import last_uses
 from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.numeric_checks import checks_wanted, is_offending, offence, search
 from fxarray.primitives.support import quietly
 
 _buffer = attrgetter("_np")
@@ -99,7 +101,18 @@ class ReferenceExecutable:
     def run_buffers(self, buffers: Sequence[np.ndarray]) -> list[DeviceArray]:
         """Like a call, on the buffers themselves."""
         values = quietly(self.run, buffers)
+        if context.settings and checks_wanted() and any(map(is_offending, values)):
+            self._find_offender(buffers)
         return list(map(DeviceArray, values, self.types))
+
+    def _find_offender(self, buffers: Sequence[np.ndarray]) -> None:
+        """Run again, one equation after the other, to say which one gives the NaN or inf."""
+        program = self.program
+        if not program.effects:  # what it does to the world must not be done twice
+            quietly(search, (program, buffers))
+        raise NonFiniteError(
+            f"{program.name}: a result is {offence()}, but no single operation can be named"
+        )
 
     def as_text(self, stage: str) -> str:
         if stage == "program":

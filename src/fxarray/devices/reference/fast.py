@@ -16,6 +16,7 @@ import numpy as np
 from fxarray.core import dtypes
 from fxarray.core.array import Array, DeviceArray
 from fxarray.core.context import context
+from fxarray.core.tracebacks import shorten
 from fxarray.core.types import ArrayType
 from fxarray.primitives.support import ERROR_STATE, IGNORE
 
@@ -84,31 +85,35 @@ def _binary(
         return result
 
     def operate(self: Any, other: Any) -> Any:
-        kind = type(other)
-        if kind is DeviceArray:
-            found = find((self.type, other.type))
-        elif kind is float or (kind is int and _LOW <= other <= _HIGH):
-            found = find((self.type, kind))
-        else:
-            return general(self, other)
-        state = context
-        if state.staging is not None or state.settings:
-            return general(self, other)
-        if found is None:
-            return learn(self, other)
         try:
-            x = self._np
-            y = other._np if kind is DeviceArray else other
-        except AttributeError:
-            return general(self, other)  # says which one is deleted
-        token = _set_errors(IGNORE)
-        try:
-            values = function(y, x) if reflected else function(x, y)
-        finally:
-            _reset_errors(token)
-        if type(values) is not _ndarray:
-            values = _asarray(values)
-        return DeviceArray(values, found)
+            kind = type(other)
+            if kind is DeviceArray:
+                found = find((self.type, other.type))
+            elif kind is float or (kind is int and _LOW <= other <= _HIGH):
+                found = find((self.type, kind))
+            else:
+                return general(self, other)
+            state = context
+            if state.staging is not None or state.settings:
+                return general(self, other)
+            if found is None:
+                return learn(self, other)
+            try:
+                x = self._np
+                y = other._np if kind is DeviceArray else other
+            except AttributeError:
+                return general(self, other)  # says which one is deleted
+            token = _set_errors(IGNORE)
+            try:
+                values = function(y, x) if reflected else function(x, y)
+            finally:
+                _reset_errors(token)
+            if type(values) is not _ndarray:
+                values = _asarray(values)
+            return DeviceArray(values, found)
+        except Exception as error:
+            shorten(error)
+            raise
 
     operate.__name__ = name
     return operate
@@ -123,27 +128,31 @@ def _unary(
     find = table.get
 
     def operate(self: Any) -> Any:
-        found = find(self.type)
-        state = context
-        if state.staging is not None or state.settings:
-            return general(self)
-        if found is None:
-            result = general(self)
-            if self.type.dtype in accepted:
-                _remember(table, self.type, result)
-            return result
         try:
-            x = self._np
-        except AttributeError:
-            return general(self)
-        token = _set_errors(IGNORE)
-        try:
-            values = function(x)
-        finally:
-            _reset_errors(token)
-        if type(values) is not _ndarray:
-            values = _asarray(values)
-        return DeviceArray(values, found)
+            found = find(self.type)
+            state = context
+            if state.staging is not None or state.settings:
+                return general(self)
+            if found is None:
+                result = general(self)
+                if self.type.dtype in accepted:
+                    _remember(table, self.type, result)
+                return result
+            try:
+                x = self._np
+            except AttributeError:
+                return general(self)
+            token = _set_errors(IGNORE)
+            try:
+                values = function(x)
+            finally:
+                _reset_errors(token)
+            if type(values) is not _ndarray:
+                values = _asarray(values)
+            return DeviceArray(values, found)
+        except Exception as error:
+            shorten(error)
+            raise
 
     operate.__name__ = name
     return operate
