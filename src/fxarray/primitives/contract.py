@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType
 from fxarray.primitives.movement import transpose
-from fxarray.primitives.support import BOOL, NUMBER, describe_groups, group_of
+from fxarray.primitives.support import BOOL, NUMBER, describe_groups, group_of, quietly
 
 Axes = tuple[int, ...]
 
@@ -30,6 +32,17 @@ class Roles(NamedTuple):
 def _roles(rank: int, contract: Axes, batch: Axes) -> Roles:
     free = tuple([i for i in range(rank) if i not in contract and i not in batch])
     return Roles(batch, contract, free)
+
+
+@lru_cache(maxsize=4096)
+def _both_roles(
+    contract: tuple[Axes, Axes], batch: tuple[Axes, Axes], x_rank: int, y_rank: int
+) -> tuple[Roles, Roles]:
+    return _roles(x_rank, contract[0], batch[0]), _roles(y_rank, contract[1], batch[1])
+
+
+# The dtypes of which BLAS has products.
+_BLAS = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
 class DotGeneral(Primitive, name="dot_general"):
@@ -53,10 +66,7 @@ class DotGeneral(Primitive, name="dot_general"):
     EXCUSED: ClassVar[dict[str, str]] = {"lower": "contractions arrive with the kernel compiler"}
 
     def roles(self, x: Any, y: Any) -> tuple[Roles, Roles]:
-        return (
-            _roles(len(x.shape), self.contract[0], self.batch_axes[0]),
-            _roles(len(y.shape), self.contract[1], self.batch_axes[1]),
-        )
+        return _both_roles(self.contract, self.batch_axes, len(x.shape), len(y.shape))
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         x, y = types
@@ -125,22 +135,31 @@ class DotGeneral(Primitive, name="dot_general"):
         return (dtypes.cast(value, result),)
 
     def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        left, right = self.roles(*arrays)
-        x, y, result = self._wide(*arrays)
-        if x.dtype.kind not in "fc":
-            return self.reference(*arrays)
-        # One stacked matrix product, which NumPy gives to BLAS.
+        x, y = arrays
+        result = self.result_dtype
+        if not (x.dtype == y.dtype and x.dtype in _BLAS and result in (None, x.dtype)):
+            x, y, result = self._wide(*arrays)
+            if x.dtype.kind not in "fc":
+                return self.reference(*arrays)
+        if x.ndim <= 2 and y.ndim <= 2 and self.contract == ((x.ndim - 1,), (0,)):
+            value = quietly(np.matmul, (x, y))
+        else:
+            value = self._stacked_product(x, y)
+        value = np.asarray(value)
+        return (value if result is None or value.dtype == result else dtypes.cast(value, result),)
+
+    def _stacked_product(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """One product of stacks of matrices, which NumPy gives to BLAS."""
+        left, right = _both_roles(self.contract, self.batch_axes, x.ndim, y.ndim)
         batch = tuple([x.shape[i] for i in left.batch])
         rows = tuple([x.shape[i] for i in left.free])
         columns = tuple([y.shape[j] for j in right.free])
-        depth = int(np.prod([x.shape[i] for i in left.contract], dtype=int))
+        depth = prod([x.shape[i] for i in left.contract])
         a = x.transpose(left.batch + left.free + left.contract)
         b = y.transpose(right.batch + right.contract + right.free)
-        a = a.reshape(*batch, int(np.prod(rows, dtype=int)), depth)
-        b = b.reshape(*batch, depth, int(np.prod(columns, dtype=int)))
-        with np.errstate(all="ignore"):
-            value = np.matmul(a, b).reshape(batch + rows + columns)
-        return (value if value.dtype == result else dtypes.cast(value, result),)
+        a = a.reshape(*batch, prod(rows), depth)
+        b = b.reshape(*batch, depth, prod(columns))
+        return quietly(np.matmul, (a, b)).reshape(batch + rows + columns)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)
