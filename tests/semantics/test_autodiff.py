@@ -310,7 +310,7 @@ def test_forwarded_values_cross_a_jit_boundary_without_becoming_results_twice():
         (nn.relu, 0.0, 0.0),
         (nn.relu6, 0.0, 0.0),
         (nn.relu6, 6.0, 0.0),
-        (fnp.abs, 0.0, 0.0),
+        (fnp.abs, 0.0, 1.0),
         (fnp.sign, 0.0, 0.0),
         (lambda x: fnp.maximum(x, 0.0), 0.0, 0.5),
         (lambda x: fnp.minimum(x, 0.0), 0.0, 0.5),
@@ -326,7 +326,7 @@ def test_forwarded_values_cross_a_jit_boundary_without_becoming_results_twice():
     ],
 )
 def test_slopes_at_ties_and_corners(function, at, expected):
-    """Point 15: relu'(0) = 0, maximum at a tie 0.5, clip at a bound 0.5, clamp at a bound 0."""
+    """Point 15: relu'(0) = 0, abs'(0) = 1, maximum at a tie 0.5, clip at a bound 0.5, clamp at a bound 0."""
     for g in eager_and_staged(fx.grad(function)):
         assert float(g(at)) == expected
     assert float(fx.jvp(function, (at,), (1.0,))[1]) == expected
@@ -426,7 +426,7 @@ def test_static_integer_powers_are_products():
 def test_gradients_of_indexed_updates():
     """Point 19: set stops what it overwrites, add passes, mul twice gives 4, get accumulates."""
     x = fnp.asarray([1.0, 2.0, 3.0])
-    total = lambda f: (lambda x, v: fnp.sum(f(x, v)))  # noqa: E731
+    total = lambda f: lambda x, v: fnp.sum(f(x, v))  # noqa: E731
     dx, dv = fx.grad(total(lambda x, v: x.at[1].set(v) ** 2), argnums=(0, 1))(x, 5.0)
     np.testing.assert_array_equal(dx, [2, 0, 6])
     assert float(dv) == 10.0
@@ -437,7 +437,9 @@ def test_gradients_of_indexed_updates():
     np.testing.assert_array_equal(x.at[twice].add(1.0), [3, 2, 3])
     dx = fx.grad(lambda x: fnp.sum(x.at[twice].mul(2.0)))(x)
     np.testing.assert_array_equal(dx, [4, 1, 1])
-    np.testing.assert_array_equal(fx.grad(lambda x: fnp.sum(x[fnp.asarray([2, 2, 0])]))(x), [1, 0, 2])
+    np.testing.assert_array_equal(
+        fx.grad(lambda x: fnp.sum(x[fnp.asarray([2, 2, 0])]))(x), [1, 0, 2]
+    )
     dx, dv = fx.grad(total(lambda x, v: x.at[0].max(v)), argnums=(0, 1))(x, 1.0)
     np.testing.assert_allclose((dx[0], dv), (0.5, 0.5))
 

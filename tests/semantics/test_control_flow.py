@@ -66,9 +66,7 @@ def test_unrolling_and_reversing_change_no_result(reverse, unroll):
     xs = fnp.arange(1.0, 8.0)
 
     def f(xs):
-        carry, ys = lax.scan(
-            lambda c, x: (c * 0.5 + x, c), 0.0, xs, reverse=reverse, unroll=unroll
-        )
+        carry, ys = lax.scan(lambda c, x: (c * 0.5 + x, c), 0.0, xs, reverse=reverse, unroll=unroll)
         return carry + fnp.sum(ys * fnp.arange(7.0)), ys
 
     carry, ys = 0.0, [0.0] * 7
@@ -113,7 +111,9 @@ def test_what_becomes_nonzero_later_is_found():
     """Point 24: a carry whose tangent starts at zero gets one from another carry."""
 
     def f(x):
-        return lax.scan(lambda c, _: ((c[1], c[2], c[2]), None), (0.0, 0.0, x), None, length=4)[0][0]
+        return lax.scan(lambda c, _: ((c[1], c[2], c[2]), None), (0.0, 0.0, x), None, length=4)[0][
+            0
+        ]
 
     assert float(fx.grad(f)(3.0)) == 1.0
     assert float(fx.jvp(f, (3.0,), (1.0,))[1]) == 1.0
@@ -126,7 +126,9 @@ def test_while_loop_is_forward_only_unless_bounded():
     """Point 25 and pain point 16: reverse mode is a ValueError that names max_steps, which cures it."""
 
     def power(x, **bound):
-        return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), **bound)[0]
+        return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), **bound)[
+            0
+        ]
 
     assert float(fx.jvp(power, (2.0,), (1.0,))[1]) == 32.0
     with pytest.raises(ValueError, match="max_steps"):

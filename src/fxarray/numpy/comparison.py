@@ -8,6 +8,7 @@ import numpy as np
 
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
+from fxarray.core.errors import DTypeError
 from fxarray.numpy.apply import binary, require_integer, unary
 from fxarray.numpy.arithmetic import constant
 from fxarray.numpy.conversion import asarray
@@ -148,15 +149,22 @@ def _false(x: Array) -> Array:
     return create.full(x.type.replace(dtype=dtypes.bool_, weak=False), False)
 
 
+def _numbers(function: str, x: Any) -> Array:
+    value = as_operand(function, x)
+    if dtypes.is_key(value.type.dtype):
+        raise DTypeError(f"{function} takes numbers, got random keys of type {value.type}")
+    return value
+
+
 def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN."""
-    value = as_operand("isnan", x)
+    value = _numbers("isnan", x)
     return e.ne(value, value)
 
 
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither NaN nor infinite."""
-    value = as_operand("isfinite", x)
+    value = _numbers("isfinite", x)
     if dtypes.is_complex(value.type.dtype):
         return e.bitwise_and(e.is_finite(e.real(value)), e.is_finite(e.imag(value)))
     if dtypes.is_float(value.type.dtype):
@@ -166,7 +174,7 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite, of either sign."""
-    value = as_operand("isinf", x)
+    value = _numbers("isinf", x)
     if dtypes.is_complex(value.type.dtype):
         return e.bitwise_or(isinf(e.real(value)), isinf(e.imag(value)))
     if dtypes.is_float(value.type.dtype):
@@ -175,7 +183,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def _is_infinity(function: str, x: Any, infinity: float) -> Array:
-    value = as_operand(function, x)
+    value = _numbers(function, x)
     if dtypes.is_float(value.type.dtype):
         return e.eq(value, constant(infinity, value))
     return _false(value)

@@ -8,7 +8,7 @@ from typing import Any
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
-from fxarray.core.errors import ArgumentError, ShapeError
+from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.types import ArrayType
 from fxarray.numpy.arithmetic import maximum, minimum
 from fxarray.numpy.comparison import as_bool
@@ -60,10 +60,12 @@ def _with_initial(
     return op(result, start)
 
 
-def _sum_dtype(x: Array, dtype: DTypeLike, promote_integers: bool) -> DType:
+def _sum_dtype(function: str, x: Array, dtype: DTypeLike, promote_integers: bool) -> DType:
+    own = x.type.dtype
+    if dtypes.is_key(own):
+        raise DTypeError(f"{function} takes numbers, got random keys of type {x.type}")
     if dtype is not None:
         return dtypes.canonical(dtype)
-    own = x.type.dtype
     if dtypes.is_inexact(own):
         return own
     if dtypes.is_bool(own) and not promote_integers:
@@ -102,7 +104,7 @@ def sum(
     """
     reject_out("sum", out)
     x = as_operand("sum", a)
-    x = cast_to(x, _sum_dtype(x, dtype, promote_integers))
+    x = cast_to(x, _sum_dtype("sum", x, dtype, promote_integers))
     x = masked("sum", x, where, 0)
     axes = canonical_axes("sum", axis, x.ndim)
     add_up = reductions.reduce_or if dtypes.is_bool(x.type.dtype) else reduce_sum
@@ -124,7 +126,7 @@ def prod(
     """The product of elements along axes; arguments as for `sum`. Exact derivatives at zeros."""
     reject_out("prod", out)
     x = as_operand("prod", a)
-    x = cast_to(x, _sum_dtype(x, dtype, promote_integers))
+    x = cast_to(x, _sum_dtype("prod", x, dtype, promote_integers))
     x = masked("prod", x, where, 1)
     axes = canonical_axes("prod", axis, x.ndim)
     if dtypes.is_bool(x.type.dtype):

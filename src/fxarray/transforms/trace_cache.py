@@ -38,8 +38,8 @@ class TraceKey:
     types: tuple[ArrayType, ...]
     context: Hashable
 
-    def difference(self, other: TraceKey) -> str:
-        """One line on how this key differs from `other`."""
+    def difference(self, other: TraceKey, names: Sequence[str]) -> str:
+        """One line on how this key differs from `other`; `names` are those of the arrays."""
         if self.structure.treedef != other.structure.treedef:
             return (
                 f"the arguments have another tree structure: {self.structure.treedef} instead of "
@@ -53,13 +53,12 @@ class TraceKey:
                 if type(now) is not type(before) or now is not before:
                     return f"a static argument is {now!r} instead of {before!r}"
             return "a static argument differs"
-        paths = self.structure.paths()
-        for path, now, before in zip(paths, self.types, other.types, strict=True):
+        for name, now, before in zip(names, self.types, other.types, strict=True):
             if now != before:
                 reason = ""
                 if now.same_array(before) and now.weak != before.weak:
                     reason = " (only the weakness differs: one was a Python number)"
-                return f"argument leaf {path} is {now} instead of {before}{reason}"
+                return f"argument {name} is {now} instead of {before}{reason}"
         return "the trace context (axis names, mesh, settings) differs"
 
 
@@ -91,11 +90,11 @@ class FunctionTraces:
     last_explanation: str = ""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def explain(self, key: TraceKey, name: str) -> str:
+    def explain(self, key: TraceKey, trace: Trace) -> str:
         if not self.traces:
-            return f"{name} was traced for the first time"
+            return f"{trace.name} was traced for the first time"
         nearest = max(self.traces, key=lambda known: _likeness(known, key))
-        return f"{name} was traced again: {key.difference(nearest)}"
+        return f"{trace.name} was traced again: {key.difference(nearest, trace.names)}"
 
 
 def _likeness(known: TraceKey, key: TraceKey) -> int:
@@ -152,7 +151,7 @@ def remembered_trace(
     trace = trace_function(function, structure, types)
     with known.lock:
         known.count += 1
-        known.last_explanation = known.explain(key, trace.name)
+        known.last_explanation = known.explain(key, trace)
         if trace.reusable:
             known.traces[key] = trace
             if len(known.traces) > _LIMIT:
