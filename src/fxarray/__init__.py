@@ -9,6 +9,7 @@ from fxarray._version import __version__ as __version__
 from fxarray.core import pretty as _pretty
 from fxarray.core import python_source as _python_source
 from fxarray.core import config as config
+from fxarray.core.caches import clear_caches as clear_caches
 from fxarray.core.array import Array as Array
 from fxarray.core.dtypes import float0 as float0
 from fxarray.core.device import Device as Device

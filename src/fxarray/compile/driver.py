@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fxarray.compile.backend import CompileOptions, Executable, get_backend
 from fxarray.compile.simplify import simplify
+from fxarray.core.caches import register_cache
 from fxarray.core.ir import Program
 
 _CACHE: OrderedDict[Any, Executable] = OrderedDict()
@@ -64,6 +65,7 @@ def statistics() -> Statistics:
     return Statistics(_counts["hits"], _counts["misses"], len(_CACHE))
 
 
+@register_cache
 def clear() -> None:
     """Forget all executables."""
     with _lock:

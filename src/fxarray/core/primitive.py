@@ -36,6 +36,7 @@ import numpy as np
 
 from fxarray.core import hooks
 from fxarray.core.array import DeviceArray
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context, find_axis
 from fxarray.core.dims import Dim
 from fxarray.core.errors import MissingRuleError
@@ -426,6 +427,37 @@ class Primitive:
 _FIELD_NAMES: dict[type, tuple[str, ...]] = {}
 _INFERRED: dict[Any, tuple[ArrayType, ...]] = {}
 _INFERRED_LIMIT = 100_000
+
+
+# Operations that rules and wrappers make over and over, by class and parameters.
+_REMEMBERED: dict[Any, Primitive] = {}
+_REMEMBERED_LIMIT = 10_000
+
+
+def remembered(cls: type[Primitive], *parameters: Any) -> Any:
+    """`cls(*parameters)`, made once: its key and hash are then known.
+
+    Args:
+      cls: the operation's class.
+      parameters: ints, bools, dtypes and tuples of these; each parameter always of one type. With
+        symbolic sizes among them a new operation is made.
+    """
+    for parameter in parameters:
+        if type(parameter) is tuple:
+            for item in parameter:
+                if type(item) is not int:
+                    return cls(*parameters)
+    key = (cls, parameters)
+    known = _REMEMBERED.get(key)
+    if known is None:
+        if len(_REMEMBERED) >= _REMEMBERED_LIMIT:
+            _REMEMBERED.clear()
+        known = _REMEMBERED[key] = cls(*parameters)
+    return known
+
+
+register_cache(_REMEMBERED.clear)
+register_cache(_INFERRED.clear)
 
 
 def unpickle(name: str, parameters: tuple[Any, ...]) -> Primitive:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 
 P = ParamSpec("P")
@@ -39,6 +40,7 @@ def memoised(function: Callable[P, R]) -> Callable[P, R]:
     return remembered
 
 
+@register_cache
 def clear() -> None:
     """Forget all remembered program transforms."""
     for memory in _MEMORIES:

@@ -11,7 +11,7 @@ from fxarray.core import dims, dtypes
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
-from fxarray.core.primitive import Primitive, Sample, Zero
+from fxarray.core.primitive import Primitive, Sample, Zero, remembered
 from fxarray.core.types import ArrayType
 from fxarray.primitives.elementwise_base import (
     LOWERED_LATER,
@@ -106,7 +106,7 @@ def convert(x: Any, dtype: DType, weak: bool = False) -> Any:
     known = x.type
     if known.dtype == dtype and known.weak == weak:
         return x
-    return ConvertElementType(dtype, weak)(x)
+    return remembered(ConvertElementType, dtype, weak)(x)
 
 
 class BitcastConvertType(Primitive, name="bitcast_convert_type"):

@@ -11,7 +11,7 @@ from fxarray.core import dims
 from fxarray.core.errors import AxisError, ShapeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
-from fxarray.core.primitive import Primitive, Sample
+from fxarray.core.primitive import Primitive, Sample, remembered
 from fxarray.core.types import ArrayType, Shape, shape_key
 from fxarray.primitives.reduce import reduce_sum
 
@@ -256,19 +256,23 @@ def broadcast_in_dim(x: Any, shape: Sequence[Any], dimensions: Sequence[int]) ->
     shape = tuple(shape)
     if len(dimensions) == len(shape) and shape_key(x.type.shape) == shape_key(shape):
         return x
-    return BroadcastInDim(shape, tuple(dimensions))(x)
+    return remembered(BroadcastInDim, shape, tuple(dimensions))(x)
 
 
 def reshape(x: Any, shape: Sequence[Any]) -> Any:
     """`x` in another shape of as many elements (sizes must be given, no -1)."""
     shape = tuple(shape)
-    return x if shape_key(x.type.shape) == shape_key(shape) else Reshape(shape)(x)
+    return x if shape_key(x.type.shape) == shape_key(shape) else remembered(Reshape, shape)(x)
 
 
 def transpose(x: Any, permutation: Sequence[int]) -> Any:
     """`x` with dimension i taken from `permutation[i]`."""
     permutation = tuple(permutation)
-    return x if permutation == tuple(range(len(permutation))) else Transpose(permutation)(x)
+    return (
+        x
+        if permutation == tuple(range(len(permutation)))
+        else remembered(Transpose, permutation)(x)
+    )
 
 
 def rev(x: Any, dimensions: Sequence[int]) -> Any:
@@ -292,7 +296,8 @@ def broadcast_axis(x: Any, size: Any, axis: int) -> Any:
     if axis < 0:
         axis += rank + 1
     shape = (*x.type.shape[:axis], size, *x.type.shape[axis:])
-    return BroadcastInDim(shape, (*range(axis), *range(axis + 1, rank + 1)))(x)
+    dimensions = (*range(axis), *range(axis + 1, rank + 1))
+    return remembered(BroadcastInDim, shape, dimensions)(x)
 
 
 operators.fill(move_axis=move_axis, broadcast_axis=broadcast_axis)

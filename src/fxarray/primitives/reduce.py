@@ -11,7 +11,7 @@ from fxarray.core import dtypes
 from fxarray.core.errors import AxisError, DTypeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
-from fxarray.core.primitive import Primitive, Sample
+from fxarray.core.primitive import Primitive, Sample, remembered
 from fxarray.core.types import ArrayType
 from fxarray.primitives.support import NUMBER, describe_groups, group_of
 
@@ -19,9 +19,7 @@ from fxarray.primitives.support import NUMBER, describe_groups, group_of
 def check_axes(name: str, axes: tuple[int, ...], type: ArrayType) -> None:
     """Raise unless `axes` are distinct, in range and non-negative."""
     if len(set(axes)) != len(axes) or not all(0 <= axis < type.ndim for axis in axes):
-        raise AxisError(
-            f"{name}: axes {axes} must be distinct dimensions of the operand, {type}"
-        )
+        raise AxisError(f"{name}: axes {axes} must be distinct dimensions of the operand, {type}")
 
 
 def reduced_type(axes: tuple[int, ...], type: ArrayType) -> ArrayType:
@@ -99,4 +97,4 @@ class ReduceSum(Primitive, name="reduce_sum"):
 def reduce_sum(x: Any, axes: Iterable[int]) -> Any:
     """The sum of `x` over `axes` (non-negative); `x` itself if there are none."""
     axes = tuple(sorted(axes))
-    return ReduceSum(axes)(x) if axes else x
+    return remembered(ReduceSum, axes)(x) if axes else x

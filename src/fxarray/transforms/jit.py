@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import update_wrapper
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
+from weakref import WeakSet
 
 from optree import _C as native
 
@@ -15,6 +16,7 @@ from fxarray.compile.backend import CompileOptions, Executable
 from fxarray.compile.driver import compile_program
 from fxarray.core import config
 from fxarray.core.array import DeviceArray
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, DeletedArrayError, StaticArgumentError
 from fxarray.core.tracebacks import shorten
@@ -45,6 +47,16 @@ from fxarray.tree.registry import NAMESPACE
 _type = attrgetter("type")
 _flatten = native.flatten  # as tree.flatten calls it, without the call between
 _FAST_LIMIT = 1024
+
+
+# Those alive, so that `clear_caches` reaches what they remember.
+_JITTED: WeakSet[JitFunction] = WeakSet()
+
+
+@register_cache
+def _forget_calls() -> None:
+    for function in list(_JITTED):
+        function.clear_cache()
 
 
 class CacheInfo(NamedTuple):
@@ -99,6 +111,7 @@ class JitFunction:
         self._positional = positional_names(self._signature)
         self._has_statics = bool(self._static_numbers or self._static_names)
         self._fast: dict[Any, FastCall] = {}
+        _JITTED.add(self)
         self._hits = 0
         self._misses = 0
 

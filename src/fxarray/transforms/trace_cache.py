@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fxarray.core.array import DeviceArray
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 from fxarray.core.ir import Program
 from fxarray.core.types import ArrayType
@@ -159,6 +160,7 @@ def remembered_trace(
     return trace, False
 
 
+@register_cache
 def clear() -> None:
     """Forget the traces of all functions."""
     with _functions_lock:

@@ -15,6 +15,7 @@ import numpy as np
 from fxarray.compile.driver import compile_program
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 from fxarray.core.hooks import execution
 from fxarray.core.primitive import Primitive
@@ -100,6 +101,7 @@ def execute(op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
     return results
 
 
+@register_cache
 def clear() -> None:
     """Forget all plans."""
     with _lock:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fxarray.core import dtypes
 from fxarray.core.array import Array, DeviceArray
+from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 from fxarray.core.tracebacks import shorten
 from fxarray.core.types import ArrayType
@@ -191,6 +192,7 @@ def install() -> None:
         setattr(DeviceArray, method, _unary(method, function, accepted))
 
 
+@register_cache
 def clear() -> None:
     """Forget all remembered types."""
     for table in _TABLES:
