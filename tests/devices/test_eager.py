@@ -12,7 +12,7 @@ import pytest
 import fxarray
 import fxarray.numpy as fnp
 from fxarray.core.array import Array
-from fxarray.core.errors import DeletedArrayError, ShapeError
+from fxarray.core.errors import DeletedArrayError, FxArrayError, ShapeError
 from fxarray.devices.reference import fast
 
 OPERATORS = {
@@ -33,7 +33,7 @@ def outcome(call: Any) -> Any:
     """The bytes and type of a result, or the class and message of the error."""
     try:
         result = call()
-    except Exception as error:
+    except (FxArrayError, OverflowError) as error:
         return type(error), str(getattr(error, "message", error))
     return result.type, np.asarray(result).astype(np.float64).tobytes()
 

@@ -76,9 +76,8 @@ def test_many_threads_get_the_results_of_one() -> None:
     def work(i: int) -> tuple[bytes, bytes]:
         if i % 50 == 0:
             fxarray.clear_caches()
-        return np.asarray(step(inputs[i], i % 3)).tobytes(), np.asarray(
-            gradient(inputs[i])
-        ).tobytes()
+        stepped, slope = step(inputs[i], i % 3), gradient(inputs[i])
+        return np.asarray(stepped).tobytes(), np.asarray(slope).tobytes()
 
     alone = [work(i) for i in range(200)]
     with ThreadPoolExecutor(8) as pool:

@@ -1,4 +1,4 @@
-"""The short way of repeated jit calls gives what the first call gave, for every kind of argument."""
+"""Repeated jit calls give what the first call gave, for every kind of argument."""
 
 from __future__ import annotations
 
@@ -104,10 +104,7 @@ def test_donated_arguments_are_deleted_also_in_repeated_calls() -> None:
     step = fxarray.jit(lambda rate, state: state * rate, donate_argnames="state")
     for call in range(3):
         state = fnp.ones(3)
-        if call % 2:
-            result = step(fnp.asarray(2.0), state=state)
-        else:
-            result = step(2.0, state)
+        result = step(fnp.asarray(2.0), state=state) if call % 2 else step(2.0, state)
         assert state.is_deleted()
         assert np.asarray(result).tolist() == [2, 2, 2]
     with pytest.raises(DeletedArrayError):

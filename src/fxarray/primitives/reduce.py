@@ -13,7 +13,7 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Sample, remembered
 from fxarray.core.types import ArrayType
-from fxarray.primitives.support import NUMBER, describe_groups, group_of
+from fxarray.primitives.support import NUMBER, describe_groups, group_of, quietly
 
 
 def check_axes(name: str, axes: tuple[int, ...], type: ArrayType) -> None:
@@ -61,8 +61,7 @@ class ReduceSum(Primitive, name="reduce_sum"):
         (x,) = arrays
         if x.dtype.kind == "V" or x.dtype.itemsize < 4:
             return self.reference(x)
-        with np.errstate(all="ignore"):
-            return (np.asarray(np.add.reduce(x, axis=self.axes, dtype=x.dtype)),)
+        return (np.asarray(quietly(np.add.reduce, (x, self.axes, x.dtype))),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         (cotangent,), (x,) = cotangents, operands

@@ -66,7 +66,8 @@ def buffer_for(leaf: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
     if type(leaf) is DeviceArray:
         return leaf.numpy_view()
     if isinstance(leaf, (np.ndarray, np.generic)):
-        return operators.asarray(leaf).numpy_view()
+        array: Any = operators.asarray(leaf)
+        return array.numpy_view()
     return quietly(np.array, (leaf, type_.dtype))
 
 

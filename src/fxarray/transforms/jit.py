@@ -45,7 +45,7 @@ from fxarray.tree.operations import flatten
 from fxarray.tree.registry import NAMESPACE
 
 _type = attrgetter("type")
-_flatten = native.flatten  # as tree.flatten calls it, without the call between
+_flatten: Any = native.flatten  # as tree.flatten calls it, without the call between
 _FAST_LIMIT = 1024
 
 
