@@ -17,7 +17,7 @@ def eager_and_staged(function):
     return function, fx.jit(function)
 
 
-# --- points 8 and 9: what can be differentiated ---------------------------------------------------
+# --- points 8 and 9: what can be differentiated -------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [3, True, np.arange(3), fnp.arange(3)])
@@ -42,7 +42,7 @@ def test_derivatives_of_integer_results_are_float0():
     assert index_tangent.dtype == fx.float0
     assert index_tangent.shape == ()
     np.testing.assert_array_equal(tangent, [2, 2])
-    (y, i), pullback = fx.vjp(f, x)
+    (_y, i), pullback = fx.vjp(f, x)
     (ct,) = pullback((fnp.ones(2), np.zeros((), fx.float0)))
     np.testing.assert_array_equal(ct, [2, 2])
     assert str(i.dtype) == "int32"
@@ -97,7 +97,7 @@ def test_vjp_checks_its_cotangent():
 
 @pytest.mark.parametrize("transform", [lambda f: f, fx.jit])
 def test_complex_gradients_follow_the_conjugate_convention(transform):
-    """Point 10: grad of |z|^2 at 1+2j is 2-4j; of a holomorphic z^2 it is 2z; of abs at 0 it is 0."""
+    """Point 10: grad of |z|^2 at 1+2j is 2-4j; of a holomorphic z^2 it is 2z; of abs at 0, 0."""
     z = fnp.asarray(1 + 2j)
     grad = lambda f, **options: transform(fx.grad(f, **options))  # noqa: E731
     assert complex(grad(lambda z: fnp.abs(z) ** 2)(z)) == pytest.approx(2 - 4j)
@@ -191,7 +191,7 @@ def test_custom_vjp_learns_which_arguments_are_differentiated():
     assert seen == [(True, False), (False, True)]
 
 
-# --- point 12: the interface of grad --------------------------------------------------------------
+# --- point 12: the interface of grad ------------------------------------------------------------
 
 
 def test_stop_gradient_passes_trees_and_integers():
@@ -236,7 +236,7 @@ def test_hessian_is_forward_over_reverse():
     np.testing.assert_allclose(expected, expected.T, rtol=1e-4, atol=1e-6)
 
 
-# --- points 13 and 14: linearization, and grad of jit -----------------------------------------------
+# --- points 13 and 14: linearization, and grad of jit -------------------------------------------
 
 
 def test_linearize_runs_the_function_once_for_many_applications():
@@ -301,7 +301,7 @@ def test_forwarded_values_cross_a_jit_boundary_without_becoming_results_twice():
     assert max(len(e.outputs) for e in program.equations) <= 2
 
 
-# --- point 15: ties and corners -------------------------------------------------------------------
+# --- point 15: ties and corners -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -326,7 +326,9 @@ def test_forwarded_values_cross_a_jit_boundary_without_becoming_results_twice():
     ],
 )
 def test_slopes_at_ties_and_corners(function, at, expected):
-    """Point 15: relu'(0) = 0, abs'(0) = 1, maximum at a tie 0.5, clip at a bound 0.5, clamp at a bound 0."""
+    """Point 15: relu'(0) = 0, abs'(0) = 1, maximum at a tie 0.5, clip at a bound 0.5, clamp at a
+    bound 0.
+    """
     for g in eager_and_staged(fx.grad(function)):
         assert float(g(at)) == expected
     assert float(fx.jvp(function, (at,), (1.0,))[1]) == expected
@@ -342,7 +344,7 @@ def test_extrema_split_evenly_over_ties():
     np.testing.assert_array_equal(grads, [3, 1, 2])
 
 
-# --- points 16 and 17: no NaN where the derivative is defined, or can be ------------------------------
+# --- points 16 and 17: no NaN where the derivative is defined, or can be ------------------------
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_gradients_through_zero_factors_and_infinite_terms_are_exact():
     assert np.isfinite(fx.grad(fnp.hypot)(0.0, 0.0))
 
 
-# --- point 18: integer powers ---------------------------------------------------------------------
+# --- point 18: integer powers -------------------------------------------------------------------
 
 
 def test_static_integer_powers_are_products():
@@ -420,7 +422,7 @@ def test_static_integer_powers_are_products():
     np.testing.assert_allclose(fx.vmap(fx.grad(lambda x: x ** fnp.asarray(3)))(x), [12, 27])
 
 
-# --- point 19: gradients of updates and reads -------------------------------------------------------
+# --- point 19: gradients of updates and reads ---------------------------------------------------
 
 
 def test_gradients_of_indexed_updates():
@@ -455,7 +457,7 @@ def test_set_with_equal_indices_gives_the_gradient_to_what_was_written():
     np.testing.assert_array_equal(grads, [written == 5.0, written == 7.0])
 
 
-# --- points 20 to 22: custom rules -------------------------------------------------------------------
+# --- points 20 to 22: custom rules --------------------------------------------------------------
 
 
 def clipped():
@@ -637,7 +639,7 @@ def test_a_custom_rule_that_is_not_linear_in_its_tangents_is_refused():
         fx.grad(f)(2.0)
 
 
-# --- point 23: callbacks ------------------------------------------------------------------------------
+# --- point 23: callbacks ------------------------------------------------------------------------
 
 
 def double(x):

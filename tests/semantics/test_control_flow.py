@@ -31,7 +31,7 @@ def operations(program):
     return names
 
 
-# --- point 24: scan -------------------------------------------------------------------------------
+# --- point 24: scan -----------------------------------------------------------------------------
 
 
 def test_scan_without_xs_needs_a_length():
@@ -80,7 +80,7 @@ def test_unrolling_and_reversing_change_no_result(reverse, unroll):
 
 
 def test_a_carry_of_another_structure_is_explained():
-    """Point 24: the error says how the trees differ; a shape that changes is named with its leaf."""
+    """Point 24: the error says how the trees differ, and which leaf changes its shape."""
     with pytest.raises(TreeStructureError, match=r"tuple.*list|list.*tuple"):
         lax.scan(lambda c, _: (list(c), None), (1.0, 2.0), None, length=2)
     with pytest.raises(TypeError, match=r"\['a'\]|\.a|'a'"):
@@ -119,11 +119,13 @@ def test_what_becomes_nonzero_later_is_found():
     assert float(fx.jvp(f, (3.0,), (1.0,))[1]) == 1.0
 
 
-# --- point 25: while_loop and fori_loop ---------------------------------------------------------------
+# --- point 25: while_loop and fori_loop ---------------------------------------------------------
 
 
 def test_while_loop_is_forward_only_unless_bounded():
-    """Point 25 and pain point 16: reverse mode is a ValueError that names max_steps, which cures it."""
+    """Point 25 and pain point 16: reverse mode is a ValueError that names max_steps, which cures
+    it.
+    """
 
     def power(x, **bound):
         return lax.while_loop(lambda c: c[1] < 3, lambda c: (c[0] * x, c[1] + 1), (x, 0), **bound)[
@@ -165,7 +167,7 @@ def test_the_predicate_has_no_derivative():
     assert float(fx.jvp(f, (2.5,), (1.0,))[1]) == 0.0
 
 
-# --- points 26 to 29: loops and branches under vmap -----------------------------------------------
+# --- points 26 to 29: loops and branches under vmap ---------------------------------------------
 
 
 def test_a_mapped_while_loop_runs_until_no_lane_is_active():
@@ -241,7 +243,7 @@ def test_branches_have_different_residuals_closures_and_effects():
 
 
 def test_a_loop_in_a_branch_ends_in_lanes_that_do_not_take_it():
-    """Point 29: vmap of cond of while terminates, though a lane that skips it would loop for ever."""
+    """Point 29: vmap of cond of while terminates, though a lane that skips it could not."""
 
     def f(x):
         loop = lambda x: lax.while_loop(lambda c: c != 0, lambda c: c - 1, x)  # noqa: E731
@@ -251,7 +253,7 @@ def test_a_loop_in_a_branch_ends_in_lanes_that_do_not_take_it():
         np.testing.assert_array_equal(g(fnp.asarray([3, -1, 0])), [0, -1, 0])
 
 
-# --- point 30: associative_scan -------------------------------------------------------------------
+# --- point 30: associative_scan -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 7, 8])
@@ -272,7 +274,7 @@ def test_associative_scan_of_any_size_axis_and_direction(size, axis, reverse):
     np.testing.assert_allclose(got["max"], flip(np.maximum.accumulate(flip(-x), axis)))
 
 
-# --- point 31: checkpoint -------------------------------------------------------------------------
+# --- point 31: checkpoint -----------------------------------------------------------------------
 
 
 def noisy(x, key):

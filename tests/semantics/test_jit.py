@@ -31,7 +31,7 @@ def counted(function):
     return wrapped
 
 
-# --- point 38: what a trace is known by -------------------------------------------------------------
+# --- point 38: what a trace is known by ---------------------------------------------------------
 
 
 def test_what_makes_a_new_trace():
@@ -119,7 +119,7 @@ def test_a_failed_trace_leaves_no_entry():
 
 
 def test_a_trace_depends_on_nothing_that_looks_alike():
-    """Pain points 5 and 6: defaults, closures and equal-but-different statics give no stale number."""
+    """Pain points 5 and 6: equal-but-different closures and statics give no stale number."""
     made = [fx.jit(lambda x, k=k: x * k) for k in (1, 1.0, True, 2)]
     assert [str(f(fnp.int32(3)).dtype) for f in made] == ["int32", "float32", "int32", "int32"]
     assert [float(f(fnp.int32(3))) for f in made] == [3, 3, 3, 6]
@@ -131,7 +131,7 @@ def test_a_trace_depends_on_nothing_that_looks_alike():
     assert len(seen) == 5
 
 
-# --- points 39 and 40: statics and captured values -----------------------------------------------------
+# --- points 39 and 40: statics and captured values ----------------------------------------------
 
 
 class Colour(enum.Enum):
@@ -161,7 +161,7 @@ class Options:
     ],
 )
 def test_what_is_no_array_is_static_by_itself_in_every_transform(pair):
-    """DESIGN section 5: statics pass through jit, grad, vmap, scan, cond, checkpoint, custom rules."""
+    """Point 39, improved: statics pass through jit, grad, vmap, scan, cond, custom rules."""
     seen = []
 
     def f(x, static):
@@ -208,7 +208,7 @@ def test_captured_numpy_arrays_are_values_of_the_time_of_tracing():
     np.testing.assert_array_equal(f(fnp.ones(3, fnp.int32)), [5, 5, 5])
 
 
-# --- point 41: donation ---------------------------------------------------------------------------
+# --- point 41: donation -------------------------------------------------------------------------
 
 
 def test_donation_deletes_what_is_used_and_warns_of_the_rest():
@@ -234,14 +234,14 @@ def test_donated_memory_that_others_hold_stays_theirs():
     np.testing.assert_array_equal(sliced, [1, 1, 1])
 
 
-# --- points 42 and 43: misuse of tracers ------------------------------------------------------------
+# --- points 42 and 43: misuse of tracers --------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("misuse", "error", "remedy"),
     [
         (lambda x: 1 if x[0] > 0 else 2, errors.TracerBoolConversionError, r"cond|where"),
-        (lambda x: [i for i in range(x[0].astype(int))], errors.TracerIntegerConversionError, "fori_loop|static"),  # noqa: E501
+        (lambda x: list(range(x[0].astype(int))), errors.TracerIntegerConversionError, "fori_loop|static"),  # noqa: E501
         (lambda x: np.asarray(x), errors.TracerArrayConversionError, r"fxarray\.numpy"),
         (lambda x: np.sin(x), errors.TracerArrayConversionError, r"fxarray\.numpy"),
         (lambda x: fnp.zeros(x[0].astype(int)), TypeError, "static|shape"),
@@ -293,12 +293,8 @@ def test_python_control_flow_on_values_works_outside_jit():
 
 def test_a_leaked_tracer_is_recognised_and_says_where_it_was_made():
     """Point 43: use after the end is an error with type, function and line."""
-    for transform in (
-        fx.jit,
-        fx.grad,
-        fx.vmap,
-        lambda f: lambda x: lax.scan(lambda c, v: (c + f(v), None), 0.0, x)[0],
-    ):
+    scanned = lambda f: lambda xs: lax.scan(lambda c, x: (c + f(x), None), 0.0, xs)[0]  # noqa: E731
+    for transform in (fx.jit, fx.grad, fx.vmap, scanned):
         leaked = []
 
         def leaking(x, leaked=leaked):
@@ -311,13 +307,13 @@ def test_a_leaked_tracer_is_recognised_and_says_where_it_was_made():
             leaked[0] + 1
         with pytest.raises(errors.UnexpectedTracerError):
             fx.jit(lambda leaked=leaked: leaked[0] * 2)()
+    holder = []
+    fx.jit(lambda x: (holder.append(x * 2), x)[1])(1.0)
     with pytest.raises(errors.UnexpectedTracerError, match=r"test_jit\.py:\d+"):
-        holder = []
-        fx.jit(lambda x: (holder.append(x * 2), x)[1])(1.0)
         holder[0] + 1
 
 
-# --- point 44: side effects -------------------------------------------------------------------------
+# --- point 44: side effects ---------------------------------------------------------------------
 
 
 def test_python_side_effects_happen_once_per_trace():
@@ -345,7 +341,7 @@ def test_debug_print_happens_at_each_call_and_in_each_lane(capsys):
     assert sorted(capsys.readouterr().out.split()) == ["0", "1", "2", "lane", "lane", "lane"]
 
 
-# --- points 45 and 46: waiting, shapes, unused arguments -----------------------------------------------
+# --- points 45 and 46: waiting, shapes, unused arguments ----------------------------------------
 
 
 def test_block_until_ready_gives_back_its_tree():
@@ -378,7 +374,7 @@ def test_unused_arguments_do_not_reach_the_program_that_runs():
     assert float(kept(1.0, fnp.ones(3))) == 2.0
 
 
-# --- point 47: memory shared with NumPy ------------------------------------------------------------
+# --- point 47: memory shared with NumPy ---------------------------------------------------------
 
 
 def test_memory_is_never_shared_in_a_way_that_shows():
@@ -426,7 +422,7 @@ def test_functions_and_arrays_are_not_kept_alive():
     assert [reference() for reference in references] == [None, None, None]
 
 
-# --- point 51: trees ------------------------------------------------------------------------------
+# --- point 51: trees ----------------------------------------------------------------------------
 
 
 Point = collections.namedtuple("Point", "x y")
@@ -463,7 +459,7 @@ def test_mismatched_trees_are_explained_by_path():
         fx.vmap(lambda p: p["w"][0], in_axes=({"v": 0},))({"w": fnp.ones((3, 2))})
 
 
-# --- pain point 4 ---------------------------------------------------------------------------------
+# --- pain point 4 -------------------------------------------------------------------------------
 
 
 def test_a_retrace_is_explained_by_one_line():

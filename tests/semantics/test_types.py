@@ -51,7 +51,9 @@ def describe(x):
     ],
 )
 def test_python_scalars_take_the_dtype_of_the_array(dtype, scalar, expected):
-    """Point 1: a Python scalar changes an array's kind if it must, never its width (int64 meets float64)."""
+    """Point 1: a Python scalar changes an array's kind if it must, never its width (int64 meets
+    float64).
+    """
     x = fnp.ones(2, dtype)
     assert describe(x + scalar) == expected
     assert describe(scalar + x) == expected
@@ -132,7 +134,8 @@ def test_weakness_is_part_of_the_key_of_a_trace():
     for value in (1.0, np.float32(1), 1, True):
         f(value), f(value)
     assert list(map(str, traces)) == ["float32", "float32", "int32", "bool"]
-    assert f(1.0).weak_type and not f(np.float32(1)).weak_type
+    assert f(1.0).weak_type
+    assert not f(np.float32(1)).weak_type
 
 
 # --- point 3: types of carries ------------------------------------------------------------------
@@ -154,7 +157,8 @@ def test_a_weak_initial_carry_takes_the_dtype_of_the_body(loop):
 def test_a_weak_integer_start_can_become_a_float_carry():
     """Point 3: a Python 0 as a start is weak, so a float body decides the dtype."""
     total, _ = lax.scan(lambda c, x: (c + x, None), 0, fnp.ones(3))
-    assert describe(total) == ("float32", False) and float(total) == 3.0
+    assert describe(total) == ("float32", False)
+    assert float(total) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -170,7 +174,8 @@ def test_a_carry_that_changes_dtype_is_an_error_that_names_both_types(loop):
     with pytest.raises(CarryTypeError) as caught:
         loop(fnp.int32(8))
     assert isinstance(caught.value, TypeError)
-    assert "i32" in str(caught.value) and "f32" in str(caught.value)
+    assert "i32" in str(caught.value)
+    assert "f32" in str(caught.value)
 
 
 def test_branches_may_differ_in_weakness_only():
@@ -183,7 +188,7 @@ def test_branches_may_differ_in_weakness_only():
         lax.cond(True, lambda: (1.0,), lambda: [1.0])
 
 
-# --- point 4: 64 bits, and dtypes of reductions --------------------------------------------------
+# --- point 4: 64 bits, and dtypes of reductions -------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128"])
@@ -221,7 +226,9 @@ def test_results_without_a_dtype_have_32_bits():
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**40])
 def test_python_ints_beyond_32_bits_overflow_loudly(value):
-    """Point 4: a Python int that does not fit in int32 is an OverflowError, unless 64 bits are asked."""
+    """Point 4: a Python int that does not fit in int32 is an OverflowError, unless 64 bits are
+    asked.
+    """
     with pytest.raises(OverflowError):
         fnp.asarray(value)
     with pytest.raises(OverflowError):
@@ -229,7 +236,7 @@ def test_python_ints_beyond_32_bits_overflow_loudly(value):
     with pytest.raises(OverflowError):
         fx.jit(lambda x: x + value)(fnp.arange(3))
     assert int(fnp.asarray(value, fnp.int64)) == value
-    assert int((fnp.zeros((), fnp.int64) + value)) == value
+    assert int(fnp.zeros((), fnp.int64) + value) == value
 
 
 @pytest.mark.parametrize(
@@ -435,7 +442,8 @@ def test_a_setting_forbids_implicit_promotion_of_arrays():
             fx.jit(operator.mul)(x, y)
         with pytest.raises(TypePromotionError, match="strict"):
             x + 1.5
-        assert str((y + 1).dtype) == "float32" and str((x * 2).dtype) == "int32"
+        assert str((y + 1).dtype) == "float32"
+        assert str((x * 2).dtype) == "int32"
     assert str((x + y).dtype) == "float32"
 
 

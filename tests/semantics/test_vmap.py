@@ -17,7 +17,7 @@ POSITIVE = (NOISE @ NOISE.transpose(0, 2, 1) + 4 * np.eye(4)).astype(np.float32)
 PLACES = np.asarray([[0, 3, 1], [2, 2, 0], [1, 5, -1]], np.int32)
 
 
-# --- point 32: a rule for every operation ---------------------------------------------------------
+# --- point 32: a rule for every operation -------------------------------------------------------
 
 
 def test_every_operation_has_a_batch_rule_or_a_reason():
@@ -81,7 +81,7 @@ def test_vmap_equals_a_loop(function, operands):
     )
 
 
-# --- point 33: axes -------------------------------------------------------------------------------
+# --- point 33: axes -----------------------------------------------------------------------------
 
 
 def test_in_axes_and_out_axes_are_prefixes():
@@ -126,7 +126,7 @@ def test_axis_size_and_axis_names():
     assert fx.vmap(lambda: fnp.ones(2), axis_size=0)().shape == (0, 2)
 
 
-# --- point 34: collectives ------------------------------------------------------------------------
+# --- point 34: collectives ----------------------------------------------------------------------
 
 
 def test_psum_of_a_constant_is_the_size_of_the_axis():
@@ -143,14 +143,14 @@ def test_psum_of_a_constant_is_the_size_of_the_axis():
 
 
 def test_collectives_have_the_gradients_of_a_sum():
-    """Point 34: psum and its transpose are paired, so no gradient is multiplied by the axis size."""
+    """Point 34: psum and its transpose are paired, so no gradient grows with the axis."""
     x = fnp.asarray([1.0, 2.0, 3.0])
     inside = fx.vmap(fx.grad(lambda x: lax.psum(x, "i") * 1.0), axis_name="i")(x)
     outside = fx.grad(lambda x: fx.vmap(lambda v: lax.psum(v * v, "i"), axis_name="i")(x)[0])(x)
     np.testing.assert_array_equal(outside, [2, 4, 6])
     mean = fx.grad(lambda x: fnp.sum(fx.vmap(lambda v: lax.pmean(v, "i"), axis_name="i")(x)))(x)
     np.testing.assert_allclose(mean, [1, 1, 1], rtol=1e-6)
-    import jax  # noqa: PLC0415
+    import jax
 
     theirs = jax.vmap(jax.grad(lambda x: jax.lax.psum(x, "i") * 1.0), axis_name="i")(np.asarray(x))
     np.testing.assert_array_equal(inside, theirs)
@@ -164,7 +164,7 @@ def test_a_name_without_an_axis_is_an_error():
         lax.psum(fnp.ones(3), "i")
 
 
-# --- point 35: per-example gradients ----------------------------------------------------------------
+# --- point 35: per-example gradients ------------------------------------------------------------
 
 
 def test_per_example_gradients_are_batched_products():

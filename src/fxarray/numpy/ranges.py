@@ -9,7 +9,7 @@ import numpy as np
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
-from fxarray.core.errors import ArgumentError, ConcretizationError
+from fxarray.core.errors import ArgumentError, ConcretizationError, ShapeError
 from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
 from fxarray.numpy.conversion import asarray, cast_to, place
@@ -37,6 +37,8 @@ def _static_number(function: str, name: str, value: Any) -> Any:
             f"{value!r}"
         )
     if isinstance(value, Array):
+        if value.ndim:
+            raise ShapeError(f"{function}: {name} must be a number, got {value.type}")
         value = value.item()
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value[()]

@@ -9,6 +9,7 @@ from typing import Any
 
 from fxarray.core.array import Array
 from fxarray.core.dtypes import is_inexact
+from fxarray.core.errors import ArgumentError
 from fxarray.core.hooks import operators
 from fxarray.core.ir import Program, Var
 from fxarray.core.tracebacks import boundary
@@ -60,6 +61,8 @@ def checkpoint(
             static_argnums=static_argnums,
             concrete=concrete,
         )
+    if not callable(fun):
+        raise ArgumentError(f"checkpoint takes a function, got {fun!r}")
     if concrete:
         raise NotImplementedError(
             "checkpoint(concrete=True) is not supported; mark the arguments that Python code "
