@@ -7,7 +7,13 @@ import pytest
 
 import fxarray
 import fxarray.numpy as fnp
-from fxarray.core.errors import ArgumentError, AxisError, ShapeError, TreeStructureError
+from fxarray.core.errors import (
+    ArgumentError,
+    AxisError,
+    ShapeError,
+    TreeStructureError,
+    UnexpectedTracerError,
+)
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -174,3 +180,15 @@ def test_nothing_mapped_and_no_size_is_refused():
 def test_jax_agrees_that_sizes_must_match():
     with pytest.raises(ValueError, match="inconsistent sizes"):
         jax.vmap(lambda x, y: x)(jnp.ones(3), jnp.ones(4))
+
+
+def test_a_leaked_value_names_the_mapped_function_and_its_line():
+    leaks = []
+
+    def offender(x):
+        leaks.append(x * 2)
+        return x
+
+    fxarray.vmap(offender)(np.ones((2, 3), np.float32))
+    with pytest.raises(UnexpectedTracerError, match=r"function offender \(.*test_vmap\.py:\d+\)"):
+        leaks[-1] + 1

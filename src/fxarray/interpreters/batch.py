@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -29,6 +30,19 @@ class BatchTracer(Tracer):
         shape = type.shape
         self.type = type.replace(shape=shape[:axis] + shape[axis + 1 :])
 
+    @property
+    def origin(self) -> str:
+        trace = self._trace
+        assert isinstance(trace, BatchTrace)
+        # A flat function has the user's own as its `function`.
+        own: Any = getattr(trace.function, "function", None)
+        function: Any = inspect.unwrap(own)
+        code = getattr(function, "__code__", None)
+        if code is None:
+            return ""
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+        return f"it is a value of the mapped function {function.__name__} ({place})"
+
 
 class BatchTrace(Trace):
     """Applies each operation's batch rule.
@@ -40,8 +54,9 @@ class BatchTrace(Trace):
         called: tracers of that one, over which the function closes, are mapped along the same axis.
     """
 
-    __slots__ = ("axis_name", "continued", "size")
+    __slots__ = ("axis_name", "continued", "function", "size")
     kind = "vmap"
+    function: Any
 
     def __init__(
         self, size: Any, axis_name: Hashable = None, outer: BatchTrace | None = None
@@ -49,6 +64,7 @@ class BatchTrace(Trace):
         super().__init__()
         self.size = size
         self.axis_name = axis_name
+        self.function = None
         self.continued: tuple[BatchTrace, ...] = () if outer is None else (outer, *outer.continued)
 
     def owns(self, value: Any) -> bool:
@@ -106,6 +122,7 @@ def batch_flat(
       Its results, and the axis along which each is mapped (None: the same for all).
     """
     trace = BatchTrace(size, axis_name, outer)
+    trace.function = function
     with (
         open_trace(trace),
         named_axis(axis_name, size, trace) if axis_name is not None else _NOTHING,
