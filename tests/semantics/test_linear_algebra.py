@@ -126,6 +126,23 @@ def test_eig_derivatives_agree_with_differences():
     close((gradient * direction).sum(), slope(f, a, direction), 1e-5)
 
 
+def test_wide_qr_and_eigenvectors_of_eig_have_derivatives():
+    """Point 54, improved: qr of a wide matrix, and spectral projectors of a general one."""
+    weight, wide = normal(3, 5, dtype="float64"), normal(3, 5, dtype="float64")
+    a = np.diag([1.0, 2.0, 4.0]) + 0.1 * normal(3, 3, dtype="float64")
+
+    def triangle(x):
+        return (weight * fnp.linalg.qr(x)[1]).sum()
+
+    def projector(a):
+        vectors = fnp.linalg.eig(a).eigenvectors
+        return fnp.real((weight[:, :3] * (vectors[:, :1] @ fnp.linalg.inv(vectors)[:1])).sum())
+
+    for f, x in ((triangle, wide), (projector, a)):
+        direction = normal(*x.shape, dtype="float64")
+        close((np.asarray(fx.grad(f)(x)) * direction).sum(), slope(f, x, direction), 1e-5)
+
+
 # --- point 55: solve ----------------------------------------------------------------------------
 
 
