@@ -157,10 +157,16 @@ class Elementwise(Primitive):
             value = np.asarray(self.compute(*operands))
         return (dtypes.cast(value, dtype),)
 
-    def eager(self, *arrays: Values) -> tuple[Values, ...]:
-        fast = self.fast
+    def bare_function(self, dtype: DType) -> Callable[..., Any] | None:
+        """NumPy's own function for operands of a dtype, if the operation is just that."""
+        if type(self).eager is not Elementwise.eager:
+            return None
         # float16, and what ml_dtypes adds, have numbers above those of NumPy's other dtypes.
-        if fast is None or arrays[0].dtype.num > _LAST_COMPLEX:
+        return None if dtypes.physical(dtype).num > _LAST_COMPLEX else self.fast
+
+    def eager(self, *arrays: Values) -> tuple[Values, ...]:
+        fast = self.bare_function(arrays[0].dtype)
+        if fast is None:
             return self.reference(*arrays)
         value = quietly(fast, arrays)
         return (value if type(value) is np.ndarray else np.asarray(value),)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fxarray.compile.driver import compile_program
-from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.caches import register_cache
 from fxarray.core.context import context
@@ -49,12 +48,7 @@ _ndarray, _asarray = np.ndarray, np.asarray
 
 def bare_function(op: Primitive, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
     """NumPy's own function for an operation on operands of these types, if it is just that."""
-    if not isinstance(op, Elementwise) or type(op).eager is not Elementwise.eager:
-        return None
-    dtype = types[0].dtype
-    if dtypes.is_narrow_float(dtype):
-        return None
-    return type(op).fast
+    return op.bare_function(types[0].dtype) if isinstance(op, Elementwise) else None
 
 
 def _make_plan(op: Primitive, operands: Sequence[Any]) -> Plan:

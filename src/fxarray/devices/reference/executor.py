@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fxarray.compile.backend import CompileOptions, register_backend
-from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, NonFiniteError
@@ -32,9 +31,8 @@ def _rule(equation: Equation, rule: str) -> tuple[Callable[..., Any], bool]:
     """What to call for an equation, and whether it returns its one result bare."""
     op = equation.op
     if rule == "eager" and isinstance(op, Elementwise):
-        fast = type(op).fast
-        narrow = any(dtypes.is_narrow_float(atom.type.dtype) for atom in equation.inputs)
-        if fast is not None and not narrow:
+        fast = op.bare_function(equation.inputs[0].type.dtype)
+        if fast is not None:
             return fast, True
     return getattr(op, rule), False
 

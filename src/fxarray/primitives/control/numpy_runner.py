@@ -13,7 +13,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from fxarray.core import dtypes
 from fxarray.core.ir import Equation, Literal, Program
 from fxarray.interpreters.evaluate import last_uses
 from fxarray.primitives.elementwise_base import Elementwise
@@ -47,9 +46,8 @@ def _rule(equation: Equation, rule: str) -> tuple[Any, bool]:
     """What to call for an equation, and whether it returns its one result bare."""
     op = equation.op
     if rule == "eager" and isinstance(op, Elementwise):
-        fast = type(op).fast
-        narrow = any(dtypes.is_narrow_float(atom.type.dtype) for atom in equation.inputs)
-        if fast is not None and not narrow:
+        fast = op.bare_function(equation.inputs[0].type.dtype)
+        if fast is not None:
             return fast, True
     return getattr(op, rule), False
 
