@@ -18,9 +18,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fxarray.core import hooks
+from fxarray.core.canonical import canonical_key
 from fxarray.core.effects import Effect
 from fxarray.core.errors import ProgramError
-from fxarray.core.primitive import NO_EFFECTS, Primitive, canonical_key
+from fxarray.core.primitive import NO_EFFECTS, Primitive
 from fxarray.core.source import Location
 from fxarray.core.types import ArrayType
 

@@ -26,10 +26,8 @@ A rule that is missing on purpose has a sentence in `EXCUSED`; a test reads the 
 from __future__ import annotations
 
 import inspect
-import struct
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
 import numpy as np
@@ -37,8 +35,8 @@ import numpy as np
 from fxarray.core import hooks
 from fxarray.core.array import DeviceArray
 from fxarray.core.caches import register_cache
+from fxarray.core.canonical import canonical_key
 from fxarray.core.context import context, find_axis
-from fxarray.core.dims import Dim
 from fxarray.core.errors import MissingRuleError
 from fxarray.core.types import ArrayType
 
@@ -116,38 +114,6 @@ def add_tangents(x: Any, y: Any) -> Any:
     if type(y) is Zero:
         return x
     return hooks.operators.add_cotangents(x, y)
-
-
-def canonical_key(value: Any) -> Hashable:
-    """A hashable stand-in for a parameter that tells apart what Python's == confuses."""
-    kind = type(value)
-    if kind is int or kind is str or value is None:
-        return value
-    if kind is tuple or kind is list:
-        return (kind.__name__, *map(canonical_key, value))
-    if kind is bool:
-        return ("bool", value)
-    if kind is float:
-        return ("float", b"nan" if value != value else struct.pack("<d", value))
-    if kind is complex:
-        return ("complex", canonical_key(value.real), canonical_key(value.imag))
-    if isinstance(value, (np.ndarray, np.generic)):
-        array = np.asarray(value)
-        return ("array", array.dtype.str, array.dtype.name, array.shape, array.tobytes())
-    if kind is dict:
-        return ("dict", *((canonical_key(k), canonical_key(v)) for k, v in value.items()))
-    if kind is slice:
-        return ("slice", value.start, value.stop, value.step)
-    if isinstance(value, Dim):  # compares by meaning, which may be undecided
-        return (kind, value.key)
-    if kind is partial:
-        return (
-            "partial",
-            canonical_key(value.func),
-            canonical_key(value.args),
-            canonical_key(value.keywords),
-        )
-    return value
 
 
 def _refuse_assignment(_self: Any, name: str, _value: Any) -> None:

@@ -35,11 +35,12 @@ import numpy as np
 
 from fxarray.core import dtypes, hooks
 from fxarray.core.array import DeviceArray
+from fxarray.core.canonical import canonical_key
 from fxarray.core.dims import Dim, ShapeVar, parse_dim
 from fxarray.core.errors import ArgumentError
 from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.pretty import function_name, variable_name
-from fxarray.core.primitive import REGISTRY, Primitive, canonical_key
+from fxarray.core.primitive import REGISTRY, Primitive
 from fxarray.core.types import ArrayType
 
 __all__ = ["array", "array_type", "dtype", "inf", "nan", "ops", "program", "scalar", "size"]

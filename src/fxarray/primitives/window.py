@@ -16,10 +16,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fxarray.core import dims, dtypes
+from fxarray.core.canonical import canonical_key
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
-from fxarray.core.primitive import Primitive, Sample, Zero, canonical_key
+from fxarray.core.primitive import Primitive, Sample, Zero
 from fxarray.core.types import ArrayType, Shape, Size
 from fxarray.primitives.elementwise_base import check_group
 from fxarray.primitives.movement import reshape, transpose
