@@ -160,3 +160,38 @@ def test_wrong_rules_are_explained():
         with_rule(lambda p, t: (p[0], fnp.sum(t[0])))(fnp.ones(3))
     with pytest.raises(TreeStructureError):
         with_rule(lambda p, t: (p[0], (t[0], t[0])))(fnp.ones(3))
+
+
+def _safe_division():
+    @fx.custom_jvp
+    def divide(x, y):
+        return fnp.where(y == 0, 0.0, x / fnp.where(y == 0, 1.0, y))
+
+    divide.defjvps(
+        lambda dx, result, x, y: divide(dx, y),
+        lambda dy, result, x, y: -divide(result * dy, y),
+    )
+    return divide
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fx.jit], ids=["eager", "jit"])
+def test_a_rule_may_apply_its_function_to_tangents(wrap):
+    divide = _safe_division()
+    dx, dy = wrap(fx.grad(divide, (0, 1)))(fnp.float32(3), fnp.float32(2))
+    assert (float(dx), float(dy)) == (0.5, -0.75)
+    dx, dy = wrap(fx.grad(divide, (0, 1)))(fnp.float32(3), fnp.float32(0))
+    assert (float(dx), float(dy)) == (0.0, 0.0)
+    mapped = wrap(fx.vmap(fx.grad(divide), (None, 0)))(fnp.float32(3), fnp.array([0.0, 4.0]))
+    assert mapped.tolist() == [0.0, 0.25]
+    second = wrap(fx.grad(fx.grad(divide, 1), 1))(fnp.float32(3), fnp.float32(2))
+    assert float(second) == pytest.approx(0.75)
+
+
+def test_a_custom_jvp_function_that_is_not_linear_is_not_transposed():
+    @fx.custom_jvp
+    def square(x):
+        return x * x
+
+    square.defjvps(lambda dx, result, x: 2 * x * dx)
+    with pytest.raises(NotImplementedError, match="linear"):
+        fx.linear_transpose(square, fnp.float32(1))(fnp.float32(1))

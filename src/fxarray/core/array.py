@@ -152,7 +152,13 @@ class Array(ArrayMethods):
     __invert__ = _unary("invert")
 
     def __round__(self, ndigits: int | None = None) -> Array:
-        return self.round(0 if ndigits is None else ndigits)
+        if ndigits is not None:
+            return self.round(ndigits)
+        rounded = self.round()
+        if dtypes.is_float(self.dtype):  # as Python's own round(), which gives an int
+            wide = self.dtype.itemsize > 4
+            return rounded.astype(dtypes.int64 if wide else dtypes.int32)
+        return rounded.astype(dtypes.int32) if dtypes.is_bool(self.dtype) else rounded
 
     def __getitem__(self, index: Any) -> Array:
         return operators.getitem(self, index)

@@ -120,6 +120,9 @@ class ConcretizationError(FxArrayError, TypeError):
     """
 
 
+ConcretizationTypeError = ConcretizationError  # JAX's name, which code that comes over catches
+
+
 class InconclusiveDimension(FxArrayError, TypeError):
     """A comparison of symbolic sizes is true for some sizes and false for others.
 
@@ -166,7 +169,7 @@ class NonConcreteBooleanIndexError(FxArrayError, IndexError):
     """
 
 
-class UnexpectedTracerError(FxArrayError):
+class UnexpectedTracerError(FxArrayError, TypeError):
     """A tracer outlived the transformation that made it (it leaked).
 
     Typical cause: a traced function stores an intermediate value in a global, a list or ``self``.
@@ -230,6 +233,7 @@ __all__ = [
     "CallbackError",
     "CarryTypeError",
     "ConcretizationError",
+    "ConcretizationTypeError",
     "DTypeError",
     "DeletedArrayError",
     "FxArrayError",

@@ -21,6 +21,7 @@ import numpy as np
 from fxarray.core import dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.errors import (
+    ArgumentError,
     ConcretizationError,
     IndexingError,
     OutOfBoundsError,
@@ -97,7 +98,7 @@ def _slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
     if type(size) is not int or any(isinstance(part, dims.Dim) for part in known):
         return _symbolic_bounds(known[0], known[1], known[2], size)
     if known[2] == 0:
-        raise IndexingError("the step of a slice must not be 0")
+        raise ArgumentError("the step of a slice must not be 0")
     start, stop, step = slice(*known).indices(size)
     steps = len(range(start, stop, step))
     if steps == 0:

@@ -25,7 +25,7 @@ from fxarray.transforms.arguments import (
     flatten_tree,
     function_name,
 )
-from fxarray.transforms.tangents import dense
+from fxarray.transforms.tangents import dense_cotangents
 
 Argnums = int | Sequence[int]
 
@@ -297,7 +297,7 @@ def _value_and_grad(
         cotangents = backward(
             Linearization(record.inputs, record.equations, record.outputs[:1]), [one]
         )
-        per_argument, _ = structure.unflatten_tangents([dense(ct) for ct in cotangents])
+        per_argument, _ = structure.unflatten_tangents(dense_cotangents(record.inputs, cotangents))
         gradient = selected.give(per_argument)
         aux = flat.aux.unflatten(outputs[1:]) if has_aux else None
         if with_value:

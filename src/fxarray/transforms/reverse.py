@@ -16,7 +16,7 @@ from fxarray.transforms.arguments import FlatFunction, Structure, flatten_argume
 from fxarray.transforms.forward import positional_structure
 from fxarray.transforms.records import take_apart
 from fxarray.transforms.shapes import abstract_arguments
-from fxarray.transforms.tangents import dense, is_differentiable, read_tangents
+from fxarray.transforms.tangents import dense, dense_cotangents, is_differentiable, read_tangents
 from fxarray.tree.registry import register_pytree_node
 
 
@@ -54,7 +54,7 @@ class VJPFunction:
             )
         given = read_tangents(self.output, self.types, cotangents[0], "cotangent", "result")
         results = backward(self.record, given)
-        return self.structure.unflatten_tangents([dense(result) for result in results])
+        return self.structure.unflatten_tangents(dense_cotangents(self.record.inputs, results))
 
 
 def _flatten_vjp(pullback: VJPFunction) -> tuple[list[Any], Any]:

@@ -17,6 +17,7 @@ from fxarray.core.errors import DTypeError, ShapeError, TreeStructureError
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Zero, instantiate
 from fxarray.core.types import ArrayType, shape_key
+from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.transforms.arguments import Structure
 from fxarray.transforms.statics import is_array_like
@@ -38,6 +39,24 @@ def dense(value: Any) -> Any:
     if type(value) is Zero and value.type.dtype == dtypes.float0:
         return float0_zeros(value.type)
     return instantiate(value)
+
+
+def dense_cotangents(inputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+    """Cotangents as arrays, weak where the input was: `p - 0.1 * gradient` of a number `p` stays
+    a number, so it is not traced anew and does not widen what it meets.
+
+    Args:
+      inputs: the variables (or Zeros) that the cotangents are of, whose types count.
+      cotangents: one per input.
+    """
+    results: list[Any] = []
+    for variable, cotangent in zip(inputs, cotangents, strict=True):
+        value = dense(cotangent)
+        type = variable.type
+        if type.weak and not value.type.weak and value.type.dtype == type.dtype:
+            value = convert(value, type.dtype, weak=True)
+        results.append(value)
+    return results
 
 
 def is_differentiable(array: Array) -> bool:

@@ -191,10 +191,6 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
 
     rule: Flat = None  # type: ignore[assignment]
     captured: int = 0
-    EXCUSED: ClassVar[dict[str, str]] = {
-        **ProgramCall.EXCUSED,
-        "transpose": FUNCTION_EXCUSES["transpose"],
-    }
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         if all_zero(tangents[self.captured :]):
@@ -211,8 +207,8 @@ class CustomJVPProgram(ProgramCall, name="custom_jvp"):
     def with_program(self, program: Program, role: str) -> ProgramCall:
         return JitCall(program, self.name)
 
-    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
-        raise self.missing("transpose", FUNCTION_EXCUSES["transpose"])
+    # A rule may apply its function to tangents (a safe division divides them safely too). What is
+    # linear already needs no derivative, so the function is transposed as it stands.
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
