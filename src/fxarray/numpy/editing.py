@@ -161,13 +161,13 @@ def delete(
         return _delete_traced(x, obj, where_, assume_unique_indices)
     else:
         gone = concrete_values(obj, "delete", "obj", "give known indices")
-        if gone.size == 0:
-            return x
         if gone.dtype.kind == "b":
             if gone.shape != (length,):
                 raise ShapeError(f"delete: the mask must have shape ({length},), got {gone.shape}")
             gone = np.flatnonzero(gone)
         gone = gone.ravel()
+        if gone.size == 0:
+            return x
         if gone.min() < -length or gone.max() >= length:
             raise OutOfBoundsError(f"delete: index out of range for axis {where_} of {x.type}")
     kept = np.delete(np.arange(known_size("delete", length)), gone)

@@ -227,7 +227,8 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with `axis` moved to stand before the one that was at `start`."""
     x = as_operand("rollaxis", a)
     origin = canonical_axis("rollaxis", axis, x.ndim)
-    before = canonical_axis("rollaxis", start, x.ndim + 1)
+    # A negative start counts from the number of dimensions, a positive one may be that number.
+    before = x.ndim if start == x.ndim else canonical_axis("rollaxis", start, x.ndim)
     return moveaxis(x, origin, before - (origin < before))
 
 

@@ -202,7 +202,7 @@ def digitize(
     if dims.same(edges.shape[0], 0):
         return create.full(ArrayType(value.shape, dtypes.int32), 0)
     rising = searchsorted(edges, value, side)
-    falling = searchsorted(rev(edges, (0,)), value, "right" if right else "left")
+    falling = searchsorted(rev(edges, (0,)), value, side)
     count = edges.shape[0]
     falling = e.sub(asarray(count, dtype=falling.type.dtype), falling)
     decreasing = edges[-1] < edges[0]
