@@ -1,9 +1,9 @@
 """The NumPy interface: functions on immutable arrays, by NumPy's and JAX's names.
 
-    >>> import fxarray.numpy as fnp
-    >>> x = fnp.linspace(0, 1, 5)
-    >>> fnp.sum(x**2)
-    Array(1.875, dtype=float32)
+>>> import fxarray.numpy as fnp
+>>> x = fnp.linspace(0, 1, 5)
+>>> fnp.sum(x**2)
+Array(1.875, dtype=float32)
 """
 
 # Some imports are there for what they fill.
