@@ -1,4 +1,4 @@
-"""Mistakes are found at the call, and the message names the function, the operand and the remedy."""
+"""Mistakes are found at the call; messages name the function, the operand and the remedy."""
 
 import numpy as np
 import pytest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,10 @@ def _interleaved(arguments: Sequence[Any]) -> tuple[str, list[Any]]:
     return (text if output is None else f"{text}->{written(output)}"), operands
 
 
-def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[str]]:
+@functools.lru_cache(maxsize=1024)
+def parse(
+    subscripts: str, ranks: tuple[int, ...]
+) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
     """The labels of every operand's dimensions, and of the result's.
 
     Dimensions under an ellipsis get labels of their own, counted from the last.
@@ -84,7 +88,7 @@ def parse(subscripts: str, ranks: Sequence[int]) -> tuple[list[list[str]], list[
             raise ArgumentError(
                 f"einsum: {label!r} in the result of {subscripts!r} is in no operand"
             )
-    return listed, result
+    return tuple(map(tuple, listed)), tuple(result)
 
 
 def _diagonals(x: Array, labels: list[str]) -> tuple[Array, list[str]]:
@@ -177,7 +181,8 @@ def einsum(
     if not given:
         raise ArgumentError("einsum needs at least one operand")
     arrays = promote_dtypes("einsum", *given)
-    listed, result = parse(subscripts, [x.ndim for x in arrays])
+    labels_of_each, result_labels = parse(subscripts, tuple([x.ndim for x in arrays]))
+    listed, result = [list(labels) for labels in labels_of_each], list(result_labels)
     for position, labels in enumerate(listed):
         arrays[position], listed[position] = _diagonals(arrays[position], labels)
     _check_sizes(subscripts, arrays, listed)

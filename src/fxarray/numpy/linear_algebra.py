@@ -21,7 +21,9 @@ from fxarray.numpy.promotion import (
     canonical_axis,
     promote_dtypes,
     reject_out,
+    same_shape,
 )
+from fxarray.primitives.contract import DotGeneral
 from fxarray.primitives.joining import concatenate, split
 from fxarray.primitives.movement import move_axis, reshape, transpose
 
@@ -53,6 +55,10 @@ def matmul(
     >>> fnp.matmul(fnp.eye(2), fnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
+    if precision is None and preferred_element_type is None and out_sharding is None:
+        op = _plain_product(a, b)
+        if op is not None:
+            return op.bind(a, b)[0]
     x, y = promote_dtypes("matmul", a, b)
     for position, operand in enumerate((x, y)):
         if not operand.ndim:
@@ -71,6 +77,33 @@ def matmul(
         )
     result = contract("matmul", x, x_labels, y, y_labels, out, precision, preferred_element_type)
     return place("matmul", result, None, out_sharding)
+
+
+# The products of matrices, vectors and equally deep stacks of matrices, by the operands' ranks.
+_PRODUCTS: dict[tuple[int, int], DotGeneral] = {}
+
+
+def _plain_product(a: Any, b: Any) -> DotGeneral | None:
+    """The operation that multiplies `a` by `b` as they are; None where they must be prepared."""
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        return None
+    x, y = a.type, b.type
+    x_rank, y_rank = len(x.shape), len(y.shape)
+    if x.dtype != y.dtype or not x_rank or not y_rank:
+        return None
+    inner = y.shape[-2] if y_rank > 1 else y.shape[0]
+    if type(inner) is not int or x.shape[-1] != inner:
+        return None
+    if (x_rank > 2 or y_rank > 2) and (
+        x_rank != y_rank or not same_shape(x.shape[:-2], y.shape[:-2])
+    ):
+        return None
+    op = _PRODUCTS.get((x_rank, y_rank))
+    if op is None:
+        stack = tuple(range(x_rank - 2))
+        contracted = ((x_rank - 1,), (max(y_rank - 2, 0),))
+        op = _PRODUCTS[x_rank, y_rank] = DotGeneral(contracted, (stack, stack))
+    return op
 
 
 def _size(x: Array, axis: int) -> Any:

@@ -26,6 +26,7 @@ from fxarray.core.errors import (
     TypePromotionError,
 )
 from fxarray.core.types import ArrayType, Shape, Size, shape_key
+from fxarray.lax.shapes import common_shape as common_shape
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim, reshape
 
@@ -223,32 +224,6 @@ def broadcast_array(x: Array, shape: Shape) -> Array:
     if same_shape(own, shape):
         return x
     return broadcast_in_dim(x, shape, range(rank - len(own), rank))
-
-
-def common_shape(function: str, shapes: Sequence[Shape]) -> Shape:
-    """The shape that `shapes` broadcast to.
-
-    Raises:
-      ShapeError: two sizes differ and neither is 1.
-    """
-    rank = max(map(len, shapes), default=0)
-    result: list[Any] = [1] * rank
-    for shape in shapes:
-        for axis, size in enumerate(shape, rank - len(shape)):
-            known = result[axis]
-            if dims.same(size, known) or dims.same(size, 1):
-                continue
-            if not dims.same(known, 1):
-                listed = ", ".join(str(tuple(s)).replace(",)", ")") for s in shapes)
-                raise ShapeError(
-                    f"{function}: shapes {listed} do not broadcast: in dimension {axis - rank} "
-                    "sizes "
-                    f"{known} and {size} differ, and neither is 1. Reshape one, or add an axis "
-                    "where "
-                    f"it should be repeated, as in x[:, None]."
-                )
-            result[axis] = size
-    return tuple(result)
 
 
 # --- arguments that many functions share ----------------------------------------------------------
