@@ -11,6 +11,11 @@ from fxarray.core import python_source as _python_source
 from fxarray.core import config as config
 from fxarray.core.caches import clear_caches as clear_caches
 from fxarray.core.array import Array as Array
+from fxarray.core.config import debug_infs as debug_infs
+from fxarray.core.config import debug_nans as debug_nans
+from fxarray.core.config import default_matmul_precision as default_matmul_precision
+from fxarray.core.config import numpy_dtype_promotion as numpy_dtype_promotion
+from fxarray.core.config import numpy_rank_promotion as numpy_rank_promotion
 from fxarray.core.dtypes import float0 as float0
 from fxarray.core.device import Device as Device
 from fxarray.devices.placement import block_until_ready as block_until_ready

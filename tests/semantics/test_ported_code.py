@@ -72,3 +72,33 @@ def test_leaked_and_concretized_tracers_raise_the_errors_that_jax_code_catches()
     for use in (bool, int, float, lambda x: fnp.unique(x), lambda x: list(range(x))):
         with pytest.raises(fx.errors.ConcretizationTypeError):
             fx.jit(use)(1)
+
+
+def test_lax_broadcast_shapes_extends_ranks_and_refuses_unequal_sizes():
+    assert fx.lax.broadcast_shapes((3, 1), (4,), ()) == (3, 4)
+    assert fx.lax.broadcast_shapes() == ()
+    with pytest.raises(ValueError, match="do not broadcast"):
+        fx.lax.broadcast_shapes((2,), (3,))
+
+
+def test_settings_are_context_managers_that_end_with_their_block():
+    narrow, wide = fnp.ones(2), fnp.ones((2, 2))
+    with fx.numpy_dtype_promotion("strict"), pytest.raises(TypeError):
+        narrow + fnp.ones(2, fnp.int32)
+    with fx.numpy_rank_promotion("raise"), pytest.raises(ValueError, match="rank"):
+        narrow + wide
+    with fx.debug_nans(True), pytest.raises(FloatingPointError):
+        fx.jit(fnp.log)(-narrow)
+    with fx.debug_infs(True), pytest.raises(FloatingPointError):
+        fnp.exp(100 * narrow)
+    with fx.debug_nans(True), fx.debug_nans(False):
+        assert fnp.isnan(fnp.log(-narrow)).all()
+    assert (narrow + wide + fnp.ones(2, fnp.int32)).shape == (2, 2)
+    with fx.default_matmul_precision("highest"):
+        assert (wide @ wide).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+@pytest.mark.parametrize("name", ["numpy_dtype_promotion", "numpy_rank_promotion"])
+def test_a_setting_given_an_unknown_choice_says_which_there_are(name):
+    with pytest.raises(ValueError, match=f"setting {name} is one of"):
+        getattr(fx, name)("sometimes").__enter__()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,3 +125,42 @@ def using(**values: Any) -> Generator[None]:
         yield
     finally:
         context.settings = previous
+
+
+def debug_nans(value: bool = True) -> AbstractContextManager[None]:
+    """In a `with` block: raise an error at the first operation that gives a NaN.
+
+    >>> import fxarray, fxarray.numpy as fnp
+    >>> with fxarray.debug_nans(True):
+    ...     fnp.log(-1.0)
+    Traceback (most recent call last):
+    fxarray.core.errors.NonFiniteError: log: 1 of 1 elements of result 0 (f32[]) are NaN...
+    """
+    return using(debug_nans=value)
+
+
+def debug_infs(value: bool = True) -> AbstractContextManager[None]:
+    """In a `with` block: raise an error at the first operation that gives an infinity."""
+    return using(debug_infs=value)
+
+
+def default_matmul_precision(value: str) -> AbstractContextManager[None]:
+    """In a `with` block: the precision of products that are not given one."""
+    return using(default_matmul_precision=value)
+
+
+def numpy_dtype_promotion(value: str) -> AbstractContextManager[None]:
+    """In a `with` block: whether arrays of two dtypes meet ("standard") or are refused ("strict").
+
+    >>> import fxarray, fxarray.numpy as fnp
+    >>> with fxarray.numpy_dtype_promotion("strict"):
+    ...     fnp.ones(2, "int32") + fnp.ones(2, "float32")
+    Traceback (most recent call last):
+    fxarray.core.errors.TypePromotionError: ...
+    """
+    return using(numpy_dtype_promotion=value)
+
+
+def numpy_rank_promotion(value: str) -> AbstractContextManager[None]:
+    """In a `with` block: what to do when ranks differ ("allow", "warn" or "raise")."""
+    return using(numpy_rank_promotion=value)

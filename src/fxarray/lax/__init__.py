@@ -175,6 +175,7 @@ from fxarray.lax.reductions import (
     reduce_sum,
     reduce_xor,
 )
+from fxarray.lax.shapes import broadcast_shapes as broadcast_shapes
 from fxarray.lax.slicing import (
     dynamic_index_in_dim,
     dynamic_slice,
@@ -254,6 +255,7 @@ __all__ = [
     "bitwise_xor",
     "broadcast",
     "broadcast_in_dim",
+    "broadcast_shapes",
     "broadcasted_iota",
     "cbrt",
     "ceil",

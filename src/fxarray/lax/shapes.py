@@ -79,6 +79,48 @@ def as_axes(function: str, axes: Any, rank: int) -> tuple[int, ...]:
     return found
 
 
+def common_shape(function: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape that `shapes` broadcast to.
+
+    Raises:
+      ShapeError: two sizes differ and neither is 1.
+    """
+    rank = max(map(len, shapes), default=0)
+    result: list[Any] = [1] * rank
+    for shape in shapes:
+        for axis, size in enumerate(shape, rank - len(shape)):
+            known = result[axis]
+            if dims.same(size, known) or dims.same(size, 1):
+                continue
+            if not dims.same(known, 1):
+                listed = ", ".join(str(tuple(s)).replace(",)", ")") for s in shapes)
+                raise ShapeError(
+                    f"{function}: shapes {listed} do not broadcast: in dimension {axis - rank} "
+                    "sizes "
+                    f"{known} and {size} differ, and neither is 1. Reshape one, or add an axis "
+                    "where "
+                    f"it should be repeated, as in x[:, None]."
+                )
+            result[axis] = size
+    return tuple(result)
+
+
+def broadcast_shapes(*shapes: Any) -> Shape:
+    """The shape that arrays of these shapes broadcast to.
+
+    Args:
+      *shapes: shapes of any ranks; a shorter one is extended with ones on the left.
+
+    Raises:
+      ShapeError: two sizes differ and neither is 1.
+
+    >>> from fxarray import lax
+    >>> lax.broadcast_shapes((3, 1), (4,))
+    (3, 4)
+    """
+    return common_shape("lax.broadcast_shapes", [as_shape("broadcast_shapes", s) for s in shapes])
+
+
 def reject_sharding(function: str, sharding: Any) -> None:
     """Refuse a sharding where the operation does not take one."""
     if sharding is not None:
