@@ -29,6 +29,7 @@ from fxarray.primitives import elementwise as e
 from fxarray.primitives import joining
 from fxarray.primitives.create import Iota
 from fxarray.primitives.movement import broadcast_in_dim, move_axis, reshape
+from fxarray.primitives.search import searchsorted
 
 # --- joining --------------------------------------------------------------------------------------
 
@@ -341,9 +342,7 @@ def _repeat_traced(x: Array, repeats: Array, axis: int, total: int) -> Array:
         repeats = broadcast_in_dim(reshape(repeats, ()), (length,), ())
     ends = repeats.cumsum()
     # An element of the result comes from the first source whose end lies behind it.
-    place = Iota(ends.dtype, (total, length), 0)()
-    passed = e.le(broadcast_in_dim(ends, (total, length), (1,)), place)
-    source = passed.sum(axis=1)
+    source = searchsorted(ends, Iota(ends.dtype, (total,), 0)(), "right")
     return take_axis(x, source, axis)
 
 
