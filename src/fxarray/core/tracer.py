@@ -73,8 +73,7 @@ class Tracer(Array):
         raise TracerBoolConversionError(
             f"a traced value was used as a Python bool, as in `if`, `while` or `and`: "
             f"{self._explain()}. Use fxarray.lax.cond, lax.while_loop or fxarray.numpy.where; or "
-            f"mark "
-            f"the argument that it depends on as static (static_argnums)."
+            f"mark the argument that it depends on as static (static_argnums)."
         )
 
     def _as_number(self, convert: Any, name: str) -> Any:
@@ -108,8 +107,7 @@ class Tracer(Array):
         self.check_alive()
         raise TracerArrayConversionError(
             f"NumPy was asked to convert a traced value: {self._explain()}. Use the function of "
-            f"the "
-            f"same name in fxarray.numpy, or fxarray.pure_callback to call NumPy at run time."
+            f"the same name in fxarray.numpy, or fxarray.pure_callback to call NumPy at run time."
         )
 
     def item(self, *args: Any) -> Any:
@@ -136,9 +134,8 @@ def check_closure(trace: Trace, op: Primitive, results: Sequence[Any]) -> None:
         if isinstance(result, Tracer) and result._trace is trace:
             raise NonDifferentiableError(
                 f"{op.name}: the function or its rule closes over a value of type {result.type} "
-                f"that is "
-                f"being differentiated, but the rule gives derivatives of its arguments only. "
-                f"Pass the "
+                f"that is being differentiated, but the rule gives derivatives of its arguments "
+                f"only. Pass the "
                 f"value as an argument, or use closure_convert."
             )
 
@@ -149,6 +146,5 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
     return UnexpectedTracerError(
         f"a value of type {tracer.type}, traced by {tracer._trace.kind}, is used after that "
         f"transformation has ended (it leaked through a global, an attribute or a "
-        f"closure).{origin} "
-        f"Return it from the transformed function instead of storing it."
+        f"closure).{origin} Return it from the transformed function instead of storing it."
     )

@@ -76,8 +76,8 @@ class TangentTrace(Trace):
             elif isinstance(operand, LinearizeTracer) and operand._trace.level == self.level:
                 raise NonDifferentiableError(
                     f"{op}: a derivative rule closes over a value that is being differentiated; "
-                    f"pass it "
-                    f"as an argument of the function with the custom rule, or use closure_convert"
+                    f"pass it as an argument of the function with the custom rule, or use "
+                    f"closure_convert"
                 )
             else:
                 recorded.append(operand)
@@ -157,8 +157,7 @@ class LinearizeTrace(Trace):
             return LinearizeTracer(self, output, tangent)
         raise ProgramError(
             f"a derivative rule returned a tangent of type {tangent.type} that is not linear in "
-            f"the "
-            f"input tangents"
+            f"the input tangents"
         )
 
 

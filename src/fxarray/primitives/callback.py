@@ -85,15 +85,13 @@ class Callback(Primitive, name="callback"):
         if array.shape != type.shape:
             raise CallbackError(
                 f"the {self.kind} callback {self.function} returned an array of shape "
-                f"{array.shape} as "
-                f"result {number}, but result_shape_dtypes says {type}"
+                f"{array.shape} as result {number}, but result_shape_dtypes says {type}"
             )
         if array.dtype != type.dtype:
             if not np.can_cast(array.dtype, dtypes.physical(type.dtype), "same_kind"):
                 raise CallbackError(
                     f"the {self.kind} callback {self.function} returned dtype {array.dtype} as "
-                    f"result "
-                    f"{number}, but result_shape_dtypes says {type}"
+                    f"result {number}, but result_shape_dtypes says {type}"
                 )
             array = dtypes.cast(array, type.dtype)
         return array
@@ -104,8 +102,7 @@ class Callback(Primitive, name="callback"):
         raise NonDifferentiableError(
             f"{self.kind}_callback has no derivative: fxarray cannot look into the Python function "
             f"{self.function}. Give it one with custom_jvp or custom_vjp, or put stop_gradient "
-            f"on its "
-            f"arguments."
+            f"on its arguments."
         )
 
     def batch(

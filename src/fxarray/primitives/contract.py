@@ -80,22 +80,19 @@ class DotGeneral(Primitive, name="dot_general"):
             if len(set(axes)) != len(axes) or not all(0 <= a < given.ndim for a in axes):
                 raise AxisError(
                     f"dot_general: contracted and batch dimensions {axes} of operand {number} "
-                    f"must be "
-                    f"distinct dimensions of {given}"
+                    f"must be distinct dimensions of {given}"
                 )
         for kind, pairs in (("contracted", self.contract), ("batch", self.batch_axes)):
             if len(pairs[0]) != len(pairs[1]):
                 raise ShapeError(
                     f"dot_general: {len(pairs[0])} {kind} dimensions of operand 0 but "
-                    f"{len(pairs[1])} "
-                    f"of operand 1"
+                    f"{len(pairs[1])} of operand 1"
                 )
             for i, j in zip(*pairs, strict=True):
                 if not dims.same(x.shape[i], y.shape[j]):
                     raise ShapeError(
                         f"dot_general: {kind} dimension {i} of operand 0 ({x}) has size "
-                        f"{x.shape[i]}, "
-                        f"but dimension {j} of operand 1 ({y}) has size {y.shape[j]}"
+                        f"{x.shape[i]}, but dimension {j} of operand 1 ({y}) has size {y.shape[j]}"
                     )
         if x.dtype != y.dtype and self.result_dtype is None:
             raise DTypeError(

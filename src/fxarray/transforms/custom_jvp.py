@@ -91,8 +91,7 @@ class _Rule:
             given = flatten_tree(tree, "tangent")[1].treedef
             raise TreeStructureError(
                 f"the jvp rule of {self.label} must return an output tangent of the output's "
-                f"structure: "
-                f"{explain_difference(structure.treedef, given, name='tangent')}"
+                f"structure: {explain_difference(structure.treedef, given, name='tangent')}"
             ) from None
         results: list[Any] = []
         for path, output, part in zip(structure.paths(), outputs, parts, strict=True):
@@ -105,22 +104,19 @@ class _Rule:
             if not is_array_like(part):
                 raise TreeStructureError(
                     f"the jvp rule of {self.label} returned output{path} of type {output.type} "
-                    f"with a "
-                    f"{type(part).__name__} as its tangent"
+                    f"with a {type(part).__name__} as its tangent"
                 )
             value = part if isinstance(part, Array) else operators.asarray(part)
             if value.type.shape != expected.shape:
                 raise ShapeError(
                     f"the jvp rule of {self.label} returned output{path} of type {output.type} "
-                    f"with a "
-                    f"tangent of type {value.type}; shapes must be equal"
+                    f"with a tangent of type {value.type}; shapes must be equal"
                 )
             if value.type.dtype != expected.dtype:
                 if not value.type.weak:
                     raise DTypeError(
                         f"the jvp rule of {self.label} returned output{path} of type "
-                        f"{output.type} with "
-                        f"a tangent of type {value.type}; dtypes must be equal"
+                        f"{output.type} with a tangent of type {value.type}; dtypes must be equal"
                     )
                 value = operators.asarray(value, expected.dtype)
             results.append(value)
@@ -202,8 +198,7 @@ class custom_jvp:  # noqa: N801, a decorator, under JAX's name
         if self._rule is None:
             raise AttributeError(
                 f"no derivative is defined for the custom_jvp function {self._label}; give one "
-                f"with "
-                f"{self._label}.defjvp"
+                f"with {self._label}.defjvp"
             )
         call = read_call(self._function, self._signature, self._nondiff, args, kwargs)
         record = Record()

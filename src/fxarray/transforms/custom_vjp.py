@@ -100,8 +100,7 @@ class _Forward:
         if not isinstance(result, (tuple, list)) or len(result) != 2:
             raise ArgumentError(
                 f"the forward rule of {self.label} must return a pair (output, residuals), but "
-                f"returned "
-                f"{type(result).__name__}"
+                f"returned {type(result).__name__}"
             )
         outputs, self.record.output = flatten_tree(result[0], "output")
         residuals, self.record.residuals = flatten_tree(result[1], "residuals")
@@ -184,8 +183,7 @@ class _Backward:
                 difference = explain_difference(structure, tree_structure(part), name="cotangent")
                 raise TreeStructureError(
                     f"the backward rule of {self.label} returned a cotangent of another tree "
-                    f"structure "
-                    f"than argument {number}: {difference}"
+                    f"structure than argument {number}: {difference}"
                 ) from None
             for place, piece in zip(tree_leaves(wanted), pieces, strict=True):
                 if isinstance(place, int) and not isinstance(place, bool):
@@ -201,8 +199,7 @@ class _Backward:
         if not is_array_like(piece):
             raise TreeStructureError(
                 f"the backward rule of {self.label} returned a {type(piece).__name__} as the "
-                f"cotangent "
-                f"of an array in argument {number}, of type {primal}"
+                f"cotangent of an array in argument {number}, of type {primal}"
             )
         value = piece if isinstance(piece, Array) else operators.asarray(piece)
         if value.type.shape != expected.shape:
@@ -214,8 +211,7 @@ class _Backward:
             if not value.type.weak:
                 raise DTypeError(
                     f"the backward rule of {self.label} returned a cotangent of type "
-                    f"{value.type} for "
-                    f"argument {number} of type {primal}; dtypes must be equal"
+                    f"{value.type} for argument {number} of type {primal}; dtypes must be equal"
                 )
             value = operators.asarray(value, expected.dtype)
         return value
@@ -229,8 +225,7 @@ class _StaticOrError:
         if any(type(leaf) is int for leaf in tree_leaves(value)):
             raise ArgumentError(
                 f"custom_vjp of {label}: an argument in nondiff_argnums holds an array. Pass it "
-                f"as an "
-                f"ordinary argument, and return None as its cotangent."
+                f"as an ordinary argument, and return None as its cotangent."
             )
         return value
 
@@ -297,8 +292,7 @@ class custom_vjp:  # noqa: N801, a decorator, under JAX's name
         if self._halves is None:
             raise AttributeError(
                 f"no derivative is defined for the custom_vjp function {self._label}; give one "
-                f"with "
-                f"{self._label}.defvjp"
+                f"with {self._label}.defvjp"
             )
         call = read_call(self._function, self._signature, self._nondiff, args, kwargs)
         record = Record()

@@ -248,6 +248,5 @@ def check_captured(name: str, tangents: Sequence[Any]) -> None:
             raise NonDifferentiableError(
                 f"{name}: the function closes over a value of type {tangent.type} that is being "
                 f"differentiated, but its rule gives derivatives of its arguments only. Pass the "
-                f"value "
-                f"as an argument, or use closure_convert."
+                f"value as an argument, or use closure_convert."
             )

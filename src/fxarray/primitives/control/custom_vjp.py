@@ -147,9 +147,8 @@ def _linearize_by_rule(
 def _no_forward_mode(name: str) -> NonDifferentiableError:
     return NonDifferentiableError(
         f"{name}: forward-mode differentiation (jvp, jacfwd, hessian) of a function with a "
-        f"custom_vjp "
-        f"rule is not defined, since the rule only goes backwards. Use reverse mode (grad, vjp, "
-        f"jacrev), "
+        f"custom_vjp rule is not defined, since the rule only goes backwards. Use reverse mode "
+        f"(grad, vjp, jacrev), "
         f"or custom_jvp."
     )
 
