@@ -103,6 +103,9 @@ def sum(
     Array([4, 6], dtype=int32)
     """
     reject_out("sum", out)
+    plain = dtype is None and initial is None and where is None and not keepdims
+    if plain and isinstance(a, Array) and dtypes.is_inexact(a.type.dtype):
+        return reduce_sum(a, canonical_axes("sum", axis, a.ndim))
     x = as_operand("sum", a)
     x = cast_to(x, _sum_dtype("sum", x, dtype, promote_integers))
     x = masked("sum", x, where, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple, cast
 
 from fxarray.core.array import Array, DeviceArray
@@ -69,6 +69,8 @@ class Structure:
 
     def unflatten(self, arrays: Sequence[Any]) -> Any:
         """The tree with `arrays` in the places of its arrays."""
+        if self is LEAF:
+            return arrays[0]
         return self.treedef.unflatten(self.all_leaves(arrays) if self.static_leaves else arrays)
 
     def unflatten_tangents(self, tangents: Sequence[Any]) -> Any:
@@ -90,6 +92,15 @@ class Structure:
         return self.select([keystr(path) for path in treedef_paths(self.treedef)])
 
 
+LEAF = Structure(flatten(0)[1])
+
+
+@lru_cache(maxsize=64)
+def plain_structure(count: int) -> Structure:
+    """The structure of a call with `count` arrays as positional arguments."""
+    return Structure(flatten(((0,) * count, {}))[1])
+
+
 class FlatTree(NamedTuple):
     """The arrays of a tree, and everything else about it."""
 
@@ -107,6 +118,8 @@ def flatten_tree(tree: Any, name: str = "the result") -> FlatTree:
     Raises:
       StaticArgumentError: for a leaf that is neither an array nor usable as a static value.
     """
+    if isinstance(tree, Array):
+        return FlatTree([tree], LEAF)
     leaves, treedef = flatten(tree)
     statics: list[tuple[int, Any]] = []
     arrays: list[Any] = []

@@ -12,7 +12,7 @@ from operator import index
 from typing import Any
 
 from fxarray.core import dtypes
-from fxarray.core.array import Array
+from fxarray.core.array import Array, DeviceArray
 from fxarray.core.errors import ArgumentError, NonDifferentiableError, StaticArgumentError
 from fxarray.core.tracebacks import boundary
 from fxarray.interpreters.linearize import Linearization, backward, linearize_flat
@@ -24,6 +24,7 @@ from fxarray.transforms.arguments import (
     flatten_arguments,
     flatten_tree,
     function_name,
+    plain_structure,
 )
 from fxarray.transforms.tangents import dense_cotangents
 
@@ -53,7 +54,7 @@ def check_argnums(argnums: Any, transform: str) -> int | tuple[int, ...]:
 class Selected:
     """A call in which some positional arguments vary and all others are fixed."""
 
-    __slots__ = ("__name__", "args", "function", "kwargs", "positions", "single", "transform")
+    __slots__ = ("args", "function", "kwargs", "positions", "single", "transform")
 
     def __init__(
         self,
@@ -63,7 +64,6 @@ class Selected:
         kwargs: dict[str, Any],
         transform: str,
     ) -> None:
-        self.__name__ = function_name(function)
         self.function = function
         self.args = args
         self.kwargs = kwargs
@@ -82,6 +82,10 @@ class Selected:
         if len(set(self.positions)) != len(self.positions):
             raise ArgumentError(f"{transform}: argnums={argnums} names an argument twice.")
 
+    @property
+    def __name__(self) -> str:
+        return function_name(self.function)
+
     def __call__(self, *varying: Any) -> Any:
         args = list(self.args)
         for position, value in zip(self.positions, varying, strict=True):
@@ -90,9 +94,11 @@ class Selected:
 
     def flatten(self) -> FlatArguments:
         """The varying arguments, taken apart."""
-        chosen = tuple([self.args[position] for position in self.positions])
+        chosen = [self.args[position] for position in self.positions]
+        if all(type(argument) is DeviceArray for argument in chosen):
+            return FlatArguments(chosen, plain_structure(len(chosen)), None)
         try:
-            arrays, structure = flatten_tree((chosen, {}), "")
+            arrays, structure = flatten_tree((tuple(chosen), {}), "")
         except StaticArgumentError:
             return flatten_arguments(self.args, None, self.function)  # raises, with names
         return FlatArguments(arrays, structure, None)
