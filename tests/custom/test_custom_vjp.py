@@ -10,7 +10,12 @@ import pytest
 import fxarray as fx
 import fxarray.numpy as fnp
 from fxarray import lax
-from fxarray.core.errors import NonDifferentiableError, ShapeError, TreeStructureError
+from fxarray.core.errors import (
+    ArgumentError,
+    NonDifferentiableError,
+    ShapeError,
+    TreeStructureError,
+)
 from fxarray.transforms.custom_vjp import CustomVJPPrimal, SymbolicZero
 
 
@@ -104,6 +109,34 @@ def test_nondiff_arguments_and_pytree_residuals():
         g = wrap(fx.grad(lambda tree: apply(fnp.sin, tree)))({"a": 1.0, "b": 2.0})
         assert float(g["a"]) == 9.0
         assert float(g["b"]) == 1.0
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True, (3, 4), [1.0], {"stride": 2}, np.ones(2), None])
+def test_nondiff_arguments_reach_the_backward_rule_as_they_are(value):
+    seen = []
+
+    @partial(fx.custom_vjp, nondiff_argnums=(1,))
+    def f(x, n):
+        return 2 * x
+
+    def backward(n, _, ct):
+        seen.append(n)
+        return (7 * ct,)
+
+    f.defvjp(lambda x, n: (f(x, n), None), backward)
+    gradient = fx.grad(lambda x: f(x, value))
+    assert float(gradient(1.0)) == 7
+    assert float(fx.jit(gradient)(1.0)) == 7
+    assert fx.vmap(gradient)(fnp.ones(2)).tolist() == [7, 7]
+    assert all(n is value or n == value for n in seen)
+    assert len(seen) == 3
+
+
+def test_an_array_among_nondiff_arguments_is_refused():
+    f = fx.custom_vjp(lambda x, n: x * n, nondiff_argnums=(1,))
+    f.defvjp(lambda x, n: (x * n, None), lambda n, _, ct: (ct * n,))
+    with pytest.raises(ArgumentError, match="nondiff_argnums holds an array"):
+        fx.grad(f)(1.0, fnp.ones(()))
 
 
 def test_symbolic_zeros():

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError
 from fxarray.transforms.arguments import Structure, flatten_arguments, function_name
-from fxarray.transforms.statics import Static, is_array_like, kind_of
+from fxarray.transforms.statics import Static
 from fxarray.tree.operations import leaves as tree_leaves
 
 
@@ -83,12 +83,7 @@ def read_call(
 
 def _holds_arrays(value: Any) -> bool:
     """Whether an argument holds arrays: then they are operands, if without derivatives."""
-    if isinstance(value, (bool, int, float, complex)):
-        return False
-    return any(
-        isinstance(leaf, Array) or (kind_of(leaf) is not None and is_array_like(leaf))
-        for leaf in tree_leaves(value)
-    )
+    return any(isinstance(leaf, Array) for leaf in tree_leaves(value))
 
 
 @dataclass

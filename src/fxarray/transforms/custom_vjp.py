@@ -130,6 +130,15 @@ def _unbox(tree: Any, plain: bool) -> Any:
     return unflatten(tree_structure(tree), leaves)
 
 
+class _Place:
+    """Stands where the array of that number is among the arguments."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
 @dataclass(frozen=True)
 class _Backward:
     """The backward half, flat: cotangents and residuals to cotangents of all arrays."""
@@ -150,9 +159,10 @@ class _Backward:
             SymbolicZero(c.type) if self.symbolic_zeros and type(c) is Zero else dense(c)
             for c in cotangents
         ]
-        args, _ = self.structure.unflatten(range(self.structure.array_count))
+        args, _ = self.structure.unflatten(list(map(_Place, range(self.structure.array_count))))
         without, _ = split_arguments(args, self.nondiff)
-        without = [_StaticOrError.check(value, self.label) for value in without]
+        for value in without:
+            _refuse_arrays(value, self.label)
         result = self.backward(
             *without, record.residuals.unflatten(residuals), record.output.unflatten(given)
         )
@@ -186,8 +196,9 @@ class _Backward:
                     f"structure than argument {number}: {difference}"
                 ) from None
             for place, piece in zip(tree_leaves(wanted), pieces, strict=True):
-                if isinstance(place, int) and not isinstance(place, bool):
-                    found[place] = self._check(piece, self.types[place], number)
+                if type(place) is _Place:
+                    index = place.index
+                    found[index] = self._check(piece, self.types[index], number)
         return found
 
     def _check(self, piece: Any, primal: ArrayType, number: int) -> Any:
@@ -217,17 +228,13 @@ class _Backward:
         return value
 
 
-class _StaticOrError:
+def _refuse_arrays(value: Any, label: str) -> None:
     """Arguments without derivative reach the backward rule only if they hold no arrays."""
-
-    @staticmethod
-    def check(value: Any, label: str) -> Any:
-        if any(type(leaf) is int for leaf in tree_leaves(value)):
-            raise ArgumentError(
-                f"custom_vjp of {label}: an argument in nondiff_argnums holds an array. Pass it "
-                f"as an ordinary argument, and return None as its cotangent."
-            )
-        return value
+    if any(type(leaf) is _Place for leaf in tree_leaves(value)):
+        raise ArgumentError(
+            f"custom_vjp of {label}: an argument in nondiff_argnums holds an array. Pass it as an "
+            f"ordinary argument, and return None as its cotangent."
+        )
 
 
 class custom_vjp:  # noqa: N801, a decorator, under JAX's name
