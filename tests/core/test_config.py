@@ -69,3 +69,32 @@ def test_an_environment_variable_sets_the_default() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert found.stdout == "True\n"
+
+
+def test_update_after_a_block_reaches_the_thread_that_was_in_it() -> None:
+    with fxarray.config.using(explain_retraces=True):
+        fxarray.config.update("debug_nans", True)
+    try:
+        with pytest.raises(FloatingPointError):
+            fxarray.numpy.log(-1.0)
+    finally:
+        fxarray.config.update("debug_nans", False)
+    assert fxarray.numpy.isnan(fxarray.numpy.log(-1.0))
+
+
+def test_a_block_comes_before_an_update_within_it() -> None:
+    with fxarray.config.using(debug_nans=False):
+        fxarray.config.update("debug_nans", True)
+        try:
+            assert fxarray.config.get("debug_nans") is False
+            assert fxarray.numpy.isnan(fxarray.numpy.log(-1.0))
+        finally:
+            fxarray.config.update("debug_nans", False)
+
+
+def test_settings_that_traces_do_not_depend_on_do_not_trace_again() -> None:
+    double = fxarray.jit(lambda x: 2 * x)
+    double(1.0)
+    with fxarray.config.using(explain_retraces=True, traceback_filtering=False, debug_nans=False):
+        double(1.0)  # a warning here would be an error
+    assert double.cache_info() == (1, 1, 1)

@@ -10,7 +10,7 @@ True
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,8 +37,7 @@ class Setting:
 
 
 SETTINGS: dict[str, Setting] = {
-    "check": Setting(False, "Check every Program again after each pass."),
-    "debug": Setting(0, "How much to print about compilation, from 0 (nothing) to 6."),
+    "debug": Setting(0, "Above 0, a while_loop that its max_steps stops too early is an error."),
     "explain_retraces": Setting(False, "Warn each time that jit traces, saying what differs."),
     "debug_nans": Setting(False, "Raise an error at the first operation that gives a NaN.", True),
     "debug_infs": Setting(False, "Raise an error at the first operation that gives an inf.", True),
@@ -86,31 +85,57 @@ def _check(name: str, value: Any) -> None:
 
 for _name, _value in _values.items():
     _check(_name, _value)
-# The class attribute is what threads without settings of their own see.
-Context.settings = tuple(
-    (name, value)
-    for name, value in _values.items()
-    if SETTINGS[name].traced and value != SETTINGS[name].default
-)
 
 
 def get(name: str) -> Any:
     """The value of a setting in this thread."""
-    for key, value in reversed(context.settings):
-        if key == name:
-            return value
-    return _values[name]
+    own = context.own_settings
+    return own[name] if name in own else _values[name]
+
+
+def _changed(values: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Those that traces depend on and that are not at their defaults, in one order."""
+    return tuple(
+        [
+            (name, values[name])
+            for name, setting in SETTINGS.items()
+            if setting.traced and values[name] != setting.default
+        ]
+    )
+
+
+def _enter(own: Mapping[str, Any]) -> None:
+    """Make `own` the settings that this thread changes."""
+    context.own_settings = own
+    effective = _changed({**_values, **own})
+    if effective != Context.settings:
+        context.settings = effective
+    elif "settings" in vars(context):
+        del context.settings  # so that the process's are seen, also when they change
+
+
+# The class attribute is what threads without settings of their own see.
+Context.settings = _changed(_values)
 
 
 def update(name: str, value: Any) -> None:
-    """Change a setting for the whole process."""
+    """Change a setting for the whole process.
+
+    A block that another thread is in keeps, until it ends, what it began with.
+
+    Args:
+      name: of the setting; JAX's prefix is left out.
+      value: of the type of its default.
+
+    Raises:
+      ArgumentError: if there is no such setting, or it cannot have that value.
+    """
     name = name.removeprefix("fxarray_").removeprefix("jax_")
     _check(name, value)
     _values[name] = value
     if SETTINGS[name].traced:
-        # The class attribute is what threads without settings of their own see.
-        others = tuple(item for item in Context.settings if item[0] != name)
-        Context.settings = (*others, (name, value))
+        Context.settings = _changed(_values)
+        _enter(context.own_settings)
 
 
 @contextmanager
@@ -118,13 +143,12 @@ def using(**values: Any) -> Generator[None]:
     """Change settings in this thread for the length of a `with` block (or a decorated call)."""
     for name, value in values.items():
         _check(name, value)
-    previous = context.settings
-    kept = tuple((key, value) for key, value in previous if key not in values)
-    context.settings = (*kept, *sorted(values.items()))
+    previous = context.own_settings
+    _enter({**previous, **values})
     try:
         yield
     finally:
-        context.settings = previous
+        _enter(previous)
 
 
 def debug_nans(value: bool = True) -> AbstractContextManager[None]:

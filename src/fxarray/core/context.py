@@ -8,9 +8,10 @@ So `grad` inside `vmap` inside `jit` each see exactly the operations meant for t
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Hashable
+from collections.abc import Generator, Hashable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from fxarray.core.errors import UnboundAxisError
@@ -46,7 +47,11 @@ class Context(threading.local):
     # for it costs a microsecond for every few frames.
     source: Location | None = None
     disable_jit: bool = False
+    # Settings that traces depend on and that are not at their defaults: the process's (the class
+    # attribute) unless this thread is in a block that changes some.
     settings: tuple[tuple[str, Any], ...] = ()
+    # The settings that the blocks this thread is in change, those traces depend on and others.
+    own_settings: Mapping[str, Any] = MappingProxyType({})
 
     def key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
