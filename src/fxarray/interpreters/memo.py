@@ -13,7 +13,7 @@ from fxarray.core.context import context
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_MEMORIES: list[OrderedDict[Any, Any]] = []
+_MEMORIES: list[tuple[OrderedDict[Any, Any], threading.Lock]] = []
 _LIMIT = 4096
 
 
@@ -21,7 +21,7 @@ def memoised(function: Callable[P, R]) -> Callable[P, R]:
     """Remember results by arguments (Programs compare by content) and by the trace context."""
     memory: OrderedDict[Any, Any] = OrderedDict()
     lock = threading.Lock()
-    _MEMORIES.append(memory)
+    _MEMORIES.append((memory, lock))
 
     @wraps(function)
     def remembered(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -43,5 +43,6 @@ def memoised(function: Callable[P, R]) -> Callable[P, R]:
 @register_cache
 def clear() -> None:
     """Forget all remembered program transforms."""
-    for memory in _MEMORIES:
-        memory.clear()
+    for memory, lock in _MEMORIES:
+        with lock:
+            memory.clear()

@@ -354,7 +354,7 @@ class JitFunction:
     def clear_cache(self) -> None:
         """Forget the function's traces."""
         self._fast.clear()
-        self._traces.traces.clear()
+        self._traces.clear()
 
     @overload
     def __get__(self, instance: None, owner: Any = None) -> JitFunction: ...

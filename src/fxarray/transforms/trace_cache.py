@@ -97,6 +97,11 @@ class FunctionTraces:
         nearest = max(self.traces, key=lambda known: _likeness(known, key))
         return f"{trace.name} was traced again: {key.difference(nearest, trace.names)}"
 
+    def clear(self) -> None:
+        """Forget all of them."""
+        with self.lock:
+            self.traces.clear()
+
 
 def _likeness(known: TraceKey, key: TraceKey) -> int:
     score = 4 * (known.structure.treedef == key.structure.treedef)
@@ -164,4 +169,6 @@ def remembered_trace(
 def clear() -> None:
     """Forget the traces of all functions."""
     with _functions_lock:
-        _FUNCTIONS.clear()
+        known = list(_FUNCTIONS.values())
+    for traces in known:  # the records stay: jitted functions hold them
+        traces.clear()
