@@ -35,6 +35,23 @@ def test_jit_names_the_operation_and_the_line() -> None:
                 function(fnp.asarray(-1.0))
 
 
+def first_root(x: Any) -> Any:
+    return fnp.sqrt(x)
+
+
+def second_root(x: Any) -> Any:
+    return fnp.sqrt(x)
+
+
+@pytest.mark.parametrize("function", [first_root, second_root])
+def test_of_functions_that_compute_the_same_the_called_one_is_named(function: Any) -> None:
+    with fxarray.config.using(debug_nans=True):
+        with pytest.raises(NonFiniteError, match=rf"sqrt, called at .*\({function.__name__}\)"):
+            fxarray.jit(function)(-1.0)
+        with pytest.raises(NonFiniteError, match=rf"called at .*\({function.__name__}\)"):
+            fxarray.jit(fxarray.grad(fxarray.jit(lambda x: 0.0 * function(x))))(0.0)
+
+
 def test_the_operation_inside_a_loop_is_named() -> None:
     @fxarray.jit
     def descend(x: Any) -> Any:

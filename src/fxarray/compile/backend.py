@@ -36,6 +36,10 @@ class Executable(Protocol):
         """Run on one array per input; one array per output."""
         ...
 
+    def located(self, program: Program) -> Executable:
+        """The same code, for an equal Program: errors name the places in the user's code of it."""
+        ...
+
     def as_text(self, stage: str) -> str:
         """The code of one stage of compilation; `stages` lists them."""
         ...

@@ -16,7 +16,7 @@ from fxarray.compile.simplify import simplify
 from fxarray.core.caches import register_cache
 from fxarray.core.ir import Program
 
-_CACHE: OrderedDict[Any, Executable] = OrderedDict()
+_CACHE: OrderedDict[Any, tuple[Program, Executable]] = OrderedDict()
 _CACHE_LIMIT = 4096
 _NO_OPTIONS = CompileOptions()
 _lock = threading.Lock()
@@ -46,15 +46,16 @@ def compile_program(
     device = get_backend(backend)
     key = (program, options, device.name)
     with _lock:
-        executable = _CACHE.get(key)
-        if executable is not None:
+        known = _CACHE.get(key)
+        _counts["misses" if known is None else "hits"] += 1
+        if known is not None:
             _CACHE.move_to_end(key)
-            _counts["hits"] += 1
-            return executable
-        _counts["misses"] += 1
+    if known is not None:
+        same, executable = known
+        return executable if same is program else executable.located(program)
     executable = device.compile(simplify(program), options)
     with _lock:
-        _CACHE[key] = executable
+        _CACHE[key] = program, executable
         if len(_CACHE) > _CACHE_LIMIT:
             _CACHE.popitem(last=False)
     return executable

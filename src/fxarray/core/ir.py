@@ -133,6 +133,7 @@ class Program:
         "_effects",
         "_hash",
         "_key",
+        "_places",
         "constants",
         "equations",
         "inputs",
@@ -156,6 +157,7 @@ class Program:
         self._key: Any = None
         self._hash: int | None = None
         self._effects: frozenset[Effect] | None = None
+        self._places: tuple[Any, ...] | None = None
         self._check_scope()
 
     def _check_scope(self) -> None:
@@ -211,6 +213,14 @@ class Program:
             )
             self._key = (head, body, tuple(map(name, self.outputs)))
         return self._key
+
+    @property
+    def places(self) -> tuple[Any, ...]:
+        """Where the user wrote each equation, which is no part of `key`."""
+        if self._places is None:
+            places = [e.source for e in self.equations]
+            self._places = tuple([None if p is None else (id(p.code), p.offset) for p in places])
+        return self._places
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -7,9 +7,8 @@ is what native ones are tested against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from operator import attrgetter
-from typing import Any
+from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -17,67 +16,12 @@ from fxarray.compile.backend import CompileOptions, register_backend
 from fxarray.core.array import DeviceArray
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, NonFiniteError
-from fxarray.core.ir import Equation, Literal, Program, Var
+from fxarray.core.ir import Program, Var
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import last_uses
-from fxarray.primitives.elementwise_base import Elementwise
+from fxarray.primitives.control.numpy_runner import generate
 from fxarray.primitives.numeric_checks import checks_wanted, is_offending, offence, search
 from fxarray.primitives.support import quietly
-
-_buffer = attrgetter("_np")
-
-
-def _rule(equation: Equation, rule: str) -> tuple[Callable[..., Any], bool]:
-    """What to call for an equation, and whether it returns its one result bare."""
-    op = equation.op
-    if rule == "eager" and isinstance(op, Elementwise):
-        fast = op.bare_function(equation.inputs[0].type.dtype)
-        if fast is not None:
-            return fast, True
-    return getattr(op, rule), False
-
-
-def generate(program: Program, rule: str) -> tuple[Callable[..., Any], str]:
-    """The Python function that runs a Program, and its source."""
-    namespace: dict[str, Any] = {"asarray": np.asarray}
-    names: dict[Any, str] = {}
-
-    def name(atom: Any) -> str:
-        if type(atom) is Literal:
-            key = f"c{len(namespace)}"
-            namespace[key] = atom.value.numpy_view()  # type: ignore[attr-defined]
-            return key
-        return names.setdefault(atom, f"v{len(names)}")
-
-    parameters = ", ".join(map(name, program.inputs))
-    lines = [f"def run({parameters}):"]
-    for variable, value in program.constants:
-        namespace[name(variable)] = value.numpy_view()  # type: ignore[attr-defined]
-    inputs = set(program.inputs)
-    constants = {variable for variable, _ in program.constants}
-    for number, (equation, dying) in enumerate(
-        zip(program.equations, last_uses(program), strict=True)
-    ):
-        call, bare = _rule(equation, rule)
-        namespace[f"f{number}"] = call
-        operands = ", ".join(map(name, equation.inputs))
-        outputs = ", ".join(map(name, equation.outputs))
-        if bare and equation.outputs[0].type.shape:
-            lines.append(f"    {outputs} = f{number}({operands})")
-        elif bare:
-            lines.append(f"    {outputs} = asarray(f{number}({operands}))")
-        elif outputs:
-            lines.append(f"    {outputs}, = f{number}({operands})")
-        else:
-            lines.append(f"    f{number}({operands})")
-        dead = [names[v] for v in dying if v not in inputs and v not in constants]
-        if dead:
-            lines.append(f"    del {', '.join(dead)}")
-    results = "".join(f"{name(atom)}, " for atom in program.outputs)
-    lines.append(f"    return ({results})")
-    source = "\n".join(lines)
-    exec(compile(source, f"<fxarray {program.name}>", "exec"), namespace)
-    return namespace["run"], source
 
 
 def _bytes(types: Sequence[ArrayType]) -> int:
@@ -89,12 +33,19 @@ class ReferenceExecutable:
 
     def __init__(self, program: Program, rule: str) -> None:
         self.program = program
+        self.origin = program
         self.run, self.source = generate(program, rule)
         self.types = program.output_types
         self.stages = ("program", "python")
 
     def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
         return self.run_buffers([argument.numpy_view() for argument in arguments])
+
+    def located(self, program: Program) -> ReferenceExecutable:
+        """The same code, for an equal Program: errors name the places in the user's code of it."""
+        other = copy(self)
+        other.origin = program
+        return other
 
     def run_buffers(self, buffers: Sequence[np.ndarray]) -> list[DeviceArray]:
         """Like a call, on the buffers themselves."""
@@ -105,7 +56,7 @@ class ReferenceExecutable:
 
     def _find_offender(self, buffers: Sequence[np.ndarray]) -> None:
         """Run again, one equation after the other, to say which one gives the NaN or inf."""
-        program = self.program
+        program = self.origin
         if not program.effects:  # what it does to the world must not be done twice
             quietly(search, (program, buffers))
         raise NonFiniteError(
