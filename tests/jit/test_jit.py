@@ -338,8 +338,22 @@ def test_retracing_is_explained():
     assert "weak" in f.explain_last_trace()
     f([fnp.ones(4)], np.float32(1))
     assert "tree structure" in f.explain_last_trace()
-    with config.using(explain_retraces=True), pytest.warns(UserWarning, match=r"f32\[5\]"):
+    with (
+        config.using(explain_retraces=True),
+        pytest.warns(UserWarning, match=r"f32\[5\]") as caught,
+    ):
         f(fnp.ones(5), 1.0)
+    assert caught[0].filename == __file__
+
+
+def test_traces_of_a_function_are_shared_after_caches_are_cleared_too():
+    function, traces = counted(lambda x: x + 1)
+    first = fx.jit(function)
+    first(1.0)
+    fx.clear_caches()
+    first(1.0)
+    fx.jit(function)(1.0)
+    assert traces.count == 2
 
 
 def test_cache_info_counts_hits_and_misses_and_clear_forgets():

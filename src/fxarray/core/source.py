@@ -9,7 +9,10 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from types import CodeType, FrameType
+
+import optree
 
 PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _is_internal: dict[str, bool] = {}
@@ -19,6 +22,8 @@ _MACHINERY = (
     "<string>",
     "<fxarray ",
     os.path.dirname(os.__file__) + os.sep + "functools",
+    os.path.dirname(os.__file__) + os.sep + "contextlib",
+    os.path.dirname(optree.__file__) + os.sep,
 )
 
 
@@ -32,8 +37,6 @@ def is_internal_file(filename: str) -> bool:
     known = _is_internal.get(filename)
     if known is None:
         known = filename.startswith((*_INTERNAL_PREFIXES, *_MACHINERY))
-        if "optree" in filename or filename.endswith("contextlib.py"):
-            known = True
         _is_internal[filename] = known
     return known
 
@@ -104,3 +107,15 @@ def user_location() -> Location | None:
     """The innermost place outside fxarray in the current call stack, or None."""
     frame = user_frame(2)
     return None if frame is None else Location(frame.f_code, frame.f_lasti)
+
+
+def warn(message: str) -> None:
+    """Issue a UserWarning at the innermost place outside fxarray, however deep the call is."""
+    frame = user_frame(2)
+    if frame is None:
+        warnings.warn(message, stacklevel=2)
+        return
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(
+        message, UserWarning, frame.f_code.co_filename, frame.f_lineno, registry=registry
+    )

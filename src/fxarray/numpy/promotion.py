@@ -7,7 +7,6 @@ What stands here is all that lies between.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -25,6 +24,7 @@ from fxarray.core.errors import (
     SymbolicSizeError,
     TypePromotionError,
 )
+from fxarray.core.source import warn
 from fxarray.core.types import ArrayType, Shape, Size, shape_key
 from fxarray.lax.shapes import common_shape as common_shape
 from fxarray.primitives.convert import convert
@@ -209,7 +209,7 @@ def _check_ranks(function: str, shapes: Sequence[Shape]) -> None:
     )
     if action == "raise":
         raise ShapeError(message)
-    warnings.warn(message, stacklevel=2)
+    warn(message)
 
 
 def same_shape(a: Shape, b: Shape) -> bool:

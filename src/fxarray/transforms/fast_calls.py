@@ -6,7 +6,6 @@ Python numbers, static values) get keys of their own here; what has none takes t
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from operator import attrgetter
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 
 from fxarray.core.array import Array, DeviceArray
 from fxarray.core.hooks import operators
+from fxarray.core.source import warn
 from fxarray.core.types import ArrayType
 from fxarray.primitives.support import quietly
 from fxarray.transforms.arguments import Structure
@@ -121,7 +121,4 @@ def delete_donated(donated: Sequence[Any], outputs: Sequence[DeviceArray]) -> No
         else:
             unusable.append(str(array.type))
     if unusable:
-        warnings.warn(
-            f"some donated arrays fit no result and were not used: {', '.join(unusable)}",
-            stacklevel=3,
-        )
+        warn(f"some donated arrays fit no result and were not used: {', '.join(unusable)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import update_wrapper
@@ -19,6 +18,7 @@ from fxarray.core.array import DeviceArray
 from fxarray.core.caches import register_cache
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, DeletedArrayError, StaticArgumentError
+from fxarray.core.source import warn
 from fxarray.core.tracebacks import shorten
 from fxarray.core.tracer import Tracer
 from fxarray.core.types import ArrayType
@@ -216,7 +216,7 @@ class JitFunction:
         else:
             self._misses += 1
             if config.get("explain_retraces"):
-                warnings.warn(self._traces.last_explanation, stacklevel=3)
+                warn(self._traces.last_explanation)
         return trace
 
     def _call(
