@@ -1,8 +1,9 @@
-"""The two places where core calls upward, as typed objects filled once at import.
+"""Where core calls upward, as typed objects filled once at import.
 
 `operators` gives Array its operators, indexing and methods (defined by `fxarray.numpy`), and the
 interpreters the few operations that they name. `execution.execute` is how an eager call reaches a
-device. `tests/core/test_hooks.py` checks that every field is filled.
+device. `printing` is for core itself, whose printers import what they print.
+`tests/core/test_hooks.py` checks that every field is filled.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ A rule that is missing on purpose has a sentence in `EXCUSED`; a test reads the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -462,6 +462,3 @@ class Sample:
     tolerance: float = 16.0
     differentiable: bool = True
     error: type[Exception] | None = None
-
-
-Rule = Callable[..., Any]

@@ -97,14 +97,6 @@ def widened(array: Values) -> Values:
     return array
 
 
-def narrow_in_float32(arrays: Sequence[Values]) -> list[Values]:
-    """Operands as NumPy computes them: floats narrower than float32 are widened to it."""
-    return [
-        array.astype(np.float32) if dtypes.is_narrow_float(array.dtype) else array
-        for array in arrays
-    ]
-
-
 class _ErrorState:
     """`numpy.errstate` with the methods of a context variable, where NumPy does not have one."""
 

@@ -134,9 +134,6 @@ class CustomRoot(ControlFlow, name="custom_root"):
         found = evaluate(self.tangent_solve, [*of_tangent, *solution, *right])
         return outputs, [*map(neg, found), *zeros[len(solution) :]]
 
-    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return self.jvp(primals, tangents)
-
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
@@ -239,9 +236,6 @@ class LinearSolve(ControlFlow, name="custom_linear_solve"):
             return outputs, zeros
         found = self.bind(*primals[:start], *map(instantiate, right))[: self.size]
         return outputs, [*found, *zeros[self.size :]]
-
-    def linearize(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return self.jvp(primals, tangents)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         if self.transpose_solve is None:
