@@ -9,7 +9,9 @@ import pytest
 import fxarray
 import fxarray.numpy as fnp
 from fxarray import lax
+from fxarray.core.config import SETTINGS
 from fxarray.core.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from fxarray.lax.contract import _NAMES
 
 RNG = np.random.default_rng(5)
 
@@ -93,6 +95,36 @@ def test_narrow_products_are_summed_wide_and_may_stay_so():
 def test_precision_is_taken_in_all_its_forms(precision):
     x = normal(3, 3)
     assert_same(lax.dot(x, x, precision=precision), x @ x)
+
+
+@pytest.mark.parametrize(
+    "multiply",
+    [
+        fnp.matmul,
+        fnp.dot,
+        lax.dot,
+        lambda x, y: fnp.einsum("ij,jk->ik", x, y),
+        lambda x, y: fnp.convolve(x[0], y[0]),
+    ],
+)
+def test_the_setting_says_how_exactly_to_multiply_where_no_argument_does(multiply):
+    def precisions():
+        program = fxarray.make_program(multiply)(x, x)
+        return [e.op.precision for e in program.equations if hasattr(e.op, "precision")]
+
+    x = fnp.ones((3, 3))
+    assert precisions() == [None]
+    with fxarray.default_matmul_precision("float32"):
+        assert precisions() == ["highest"]
+
+
+def test_names_of_precisions_are_those_that_the_setting_can_have():
+    assert tuple(_NAMES) == SETTINGS["default_matmul_precision"].choices
+
+
+def test_numpy_s_functions_refuse_unknown_precisions():
+    with pytest.raises(ArgumentError, match="matmul: precision='extreme' must be"):
+        fnp.matmul(fnp.ones((2, 2)), fnp.ones((2, 2)), precision="extreme")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,15 @@ SETTINGS: dict[str, Setting] = {
     "numpy_dtype_promotion": Setting(
         "standard", "Whether arrays of two dtypes meet.", True, ("standard", "strict")
     ),
-    "default_matmul_precision": Setting("default", "Precision of products.", True),
+    "default_matmul_precision": Setting(
+        "default",
+        "How exactly to multiply matrices, where a device offers a choice.",
+        True,
+        (
+            *("default", "fastest", "bfloat16", "high", "tensorfloat32", "bfloat16_3x", "highest"),
+            "float32",
+        ),
+    ),
 }
 
 # What stands in place of settings of JAX's that are not needed here.

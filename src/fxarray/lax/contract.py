@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
-from fxarray.core import dims, dtypes
+from fxarray.core import config, dims, dtypes
 from fxarray.core.array import Array
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
@@ -43,18 +43,22 @@ _NAMES = {
 def as_precision(function: str, precision: Any) -> str | None:
     """A precision argument as one name; of a pair, the more exact one.
 
+    Args:
+      function: the caller, for messages.
+      precision: the argument; None stands for the setting `default_matmul_precision`.
+
     Raises:
       ArgumentError: there is no such precision.
     """
     if precision is None:
-        return None
+        precision = config.get("default_matmul_precision")
     if isinstance(precision, tuple | list):
         names = [as_precision(function, part) for part in precision]
         return max(names, key=(None, "high", "highest").index, default=None)
     name = precision.value if isinstance(precision, Precision) else precision
     if not isinstance(name, str) or name.lower() not in _NAMES:
         raise ArgumentError(
-            f"lax.{function}: precision={precision!r} must be None, a Precision, or one of "
+            f"{function}: precision={precision!r} must be None, a Precision, or one of "
             f"{', '.join(map(repr, _NAMES))}"
         )
     return _NAMES[name.lower()]
@@ -71,7 +75,7 @@ def as_result_dtype(function: str, preferred: Any) -> DType | None:
     dtype = dtypes.canonical(preferred)
     if not dtypes.is_numeric(dtype):
         raise DTypeError(
-            f"lax.{function}: preferred_element_type={preferred!r} is not the type of a number"
+            f"{function}: preferred_element_type={preferred!r} is not the type of a number"
         )
     return dtype
 
@@ -108,14 +112,14 @@ def dot_general(
     (5, 2, 4)
     """
     reject_sharding("dot_general", out_sharding)
-    result_dtype = as_result_dtype("dot_general", preferred_element_type)
+    result_dtype = as_result_dtype("lax.dot_general", preferred_element_type)
     x, y = as_operands("dot_general", lhs, rhs)
     (contract_x, contract_y), (batch_x, batch_y) = dimension_numbers
     return DotGeneral(
         (as_axes("dot_general", contract_x, x.ndim), as_axes("dot_general", contract_y, y.ndim)),
         (as_axes("dot_general", batch_x, x.ndim), as_axes("dot_general", batch_y, y.ndim)),
         result_dtype,
-        as_precision("dot_general", precision),
+        as_precision("lax.dot_general", precision),
     )(x, y)
 
 

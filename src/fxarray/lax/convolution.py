@@ -175,8 +175,8 @@ def conv_general_dilated(
         tuple([tuple(pair) for pair in pads]),  # type: ignore[misc]
         array_dilation,
         kernel_dilation,
-        as_result_dtype(function, preferred_element_type),
-        as_precision(function, precision),
+        as_result_dtype(f"lax.{function}", preferred_element_type),
+        as_precision(f"lax.{function}", precision),
     )
     result = _in_groups(op, x, kernel, feature_group_count, batch_group_count)
     back = sorted(range(result.ndim), key=tuple(numbers.out_spec).__getitem__)

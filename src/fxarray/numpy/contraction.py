@@ -5,38 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from fxarray.core import dims, dtypes
+from fxarray.core import dims
 from fxarray.core.array import Array
-from fxarray.core.dtypes import DType
-from fxarray.core.errors import ArgumentError, ShapeError
+from fxarray.core.errors import ShapeError
+from fxarray.lax.contract import as_precision, as_result_dtype
 from fxarray.primitives.contract import DotGeneral
 from fxarray.primitives.movement import reshape, transpose
 from fxarray.primitives.reduce import reduce_sum
 
 Label = Hashable
-
-
-def precision_name(precision: Any) -> str | None:
-    """A precision argument (a name, an enum member, or a pair of them) as one name."""
-    if precision is None:
-        return None
-    if isinstance(precision, tuple | list):
-        names = {precision_name(p) for p in precision}
-        return precision_name(max(names, key=str)) if names else None
-    name = str(getattr(precision, "name", precision)).lower()
-    return None if name == "default" else name
-
-
-def result_dtype(function: str, preferred: Any) -> DType | None:
-    """`preferred_element_type` as a dtype."""
-    if preferred is None:
-        return None
-    dtype = dtypes.canonical(preferred)
-    if not dtypes.is_numeric(dtype):
-        raise ArgumentError(
-            f"{function}: preferred_element_type={preferred!r} is not a number type"
-        )
-    return dtype
 
 
 def contract(
@@ -89,8 +66,8 @@ def contract(
     op = DotGeneral(
         (_positions(summed, x_labels), _positions(summed, y_labels)),
         (_positions(batch, x_labels), _positions(batch, y_labels)),
-        result_dtype(function, preferred_element_type),
-        precision_name(precision),
+        as_result_dtype(function, preferred_element_type),
+        as_precision(function, precision),
     )
     made = [
         *batch,

@@ -11,7 +11,8 @@ import opt_einsum
 from fxarray.core import dims
 from fxarray.core.array import Array
 from fxarray.core.errors import ArgumentError, ShapeError
-from fxarray.numpy.contraction import contract, result_dtype
+from fxarray.lax.contract import as_result_dtype
+from fxarray.numpy.contraction import contract
 from fxarray.numpy.conversion import cast_to, place
 from fxarray.numpy.linear_algebra import diagonal
 from fxarray.numpy.promotion import DTypeLike, promote_dtypes, reject_out
@@ -186,7 +187,7 @@ def einsum(
     for position, labels in enumerate(listed):
         arrays[position], listed[position] = _diagonals(arrays[position], labels)
     _check_sizes(subscripts, arrays, listed)
-    preferred = result_dtype("einsum", preferred_element_type)
+    preferred = as_result_dtype("einsum", preferred_element_type)
     for step in _order(listed, arrays, result, optimize):
         taken = [(arrays[i], listed[i]) for i in step]
         for i in sorted(step, reverse=True):

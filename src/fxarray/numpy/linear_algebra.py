@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from fxarray.core.array import Array
+from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.types import shape_key
+from fxarray.lax.contract import as_result_dtype
 from fxarray.numpy.arithmetic import multiply
-from fxarray.numpy.contraction import contract, result_dtype
+from fxarray.numpy.contraction import contract
 from fxarray.numpy.conversion import cast_to, place
 from fxarray.numpy.elementary import conjugate
 from fxarray.numpy.promotion import (
@@ -55,7 +57,9 @@ def matmul(
     >>> fnp.matmul(fnp.eye(2), fnp.array([3.0, 4.0]))
     Array([3., 4.], dtype=float32)
     """
-    if precision is None and preferred_element_type is None and out_sharding is None:
+    # A setting may say how exactly to multiply.
+    plain = precision is None and preferred_element_type is None and out_sharding is None
+    if plain and not context.settings:
         op = _plain_product(a, b)
         if op is not None:
             return op.bind(a, b)[0]
@@ -126,7 +130,7 @@ def dot(
     x, y = promote_dtypes("dot", a, b)
     if not x.ndim or not y.ndim:
         result = multiply(x, y)
-        preferred = result_dtype("dot", preferred_element_type)
+        preferred = as_result_dtype("dot", preferred_element_type)
         result = result if preferred is None else cast_to(result, preferred)
         return place("dot", result, None, out_sharding)
     axis = y.ndim - 2 if y.ndim > 1 else 0
