@@ -66,3 +66,8 @@ class NamedAxis(Effect):
 def must_keep(effects: frozenset[Effect]) -> bool:
     """Whether an equation with these effects stays although its results are unused."""
     return any(not effect.removable for effect in effects)
+
+
+def named_axes(effects: frozenset[Effect]) -> tuple[Hashable, ...]:
+    """The named axes that an operation with these effects communicates over."""
+    return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])

@@ -312,6 +312,12 @@ class LinearizedProgram(NamedTuple):
     residuals: tuple[tuple[str, int], ...]
     out_nonzeros: tuple[bool, ...]
 
+    def pick_residuals(self, inputs: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+        """The residuals, out of the inputs and results of `known`: their values or its atoms."""
+        count = len(self.out_nonzeros)
+        pools = {"input": inputs, "output": results[:count], "computed": results[count:]}
+        return [pools[kind][position] for kind, position in self.residuals]
+
 
 @memoised
 def linearize_program(

@@ -11,7 +11,7 @@ from fxarray.core.array import Array
 from fxarray.core.dtypes import is_inexact
 from fxarray.core.errors import ArgumentError
 from fxarray.core.hooks import operators
-from fxarray.core.ir import Program, Var
+from fxarray.core.ir import Atom, Program, Var
 from fxarray.core.tracebacks import boundary
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.linearize import linearize_program
@@ -135,15 +135,10 @@ def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[
     offset = len(trace.captured)
     labels = [f"from a constant of {function_name(fun)}"] * offset
     labels += [f"from the argument {name}" for name in names]
-    return _described(known, linearized.residuals, len(program.outputs), labels)
+    return _described(known, linearized.pick_residuals(known.inputs, known.outputs), labels)
 
 
-def _described(
-    known: Program,
-    residuals: Sequence[tuple[str, int]],
-    output_count: int,
-    labels: Sequence[str],
-) -> list[Residual]:
+def _described(known: Program, residuals: Sequence[Atom], labels: Sequence[str]) -> list[Residual]:
     origins: dict[Any, str] = dict(zip(known.inputs, labels, strict=True))
     for equation in known.equations:
         where = f" at {equation.source}" if equation.source is not None else ""
@@ -151,9 +146,7 @@ def _described(
             origins[variable] = f"output of {equation.op.name}{where}"
     found: list[Residual] = []
     seen: set[Any] = set()
-    for kind, position in residuals:
-        pool = known.inputs if kind == "input" else known.outputs
-        atom = pool[position + (output_count if kind == "computed" else 0)]
+    for atom in residuals:
         if type(atom) is Var and atom not in seen:
             seen.add(atom)
             found.append(Residual(atom.type, origins[atom]))

@@ -42,9 +42,7 @@ def tangents_of(
         return tuple([Zero(type.tangent()) for type in program.output_types])
     parts = linearize_program(program, nonzeros)
     known = evaluate(parts.known, primals)
-    count = len(program.outputs)
-    pools = {"input": primals, "output": known[:count], "computed": known[count:]}
-    residuals = [pools[kind][i] for kind, i in parts.residuals]
+    residuals = parts.pick_residuals(primals, known)
     given = [t for t in tangents if type(t) is not Zero]
     results = evaluate(parts.linear, [*residuals, *given])
     types = [type.tangent() for type in program.output_types]

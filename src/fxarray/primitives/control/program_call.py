@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxarray.core.effects import Effect, NamedAxis
+from fxarray.core.effects import Effect, named_axes
 from fxarray.core.errors import ProgramError
 from fxarray.core.ir import Program
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero
@@ -19,21 +19,10 @@ from fxarray.core.types import ArrayType
 from fxarray.interpreters.batch import batch_program
 from fxarray.interpreters.dce import eliminate_dead_code
 from fxarray.interpreters.jvp import jvp_program
-from fxarray.interpreters.linearize import LinearizedProgram, linearize_program
+from fxarray.interpreters.linearize import linearize_program
 from fxarray.interpreters.staging import stage_closed
 from fxarray.interpreters.transpose import transpose_program
 from fxarray.primitives.control.numpy_runner import numpy_function
-
-
-def residual_values(
-    linearized: LinearizedProgram, primals: Sequence[Any], known_outputs: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """Split what `linearized.known` returned into the outputs and the residuals' values."""
-    count = len(linearized.out_nonzeros)
-    outputs = list(known_outputs[:count])
-    computed = known_outputs[count:]
-    pools = {"input": primals, "output": outputs, "computed": computed}
-    return outputs, [pools[kind][position] for kind, position in linearized.residuals]
 
 
 class ProgramCall(Primitive):
@@ -52,10 +41,7 @@ class ProgramCall(Primitive):
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
-        effects = self.program.effects
-        if not effects:
-            return ()
-        return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])
+        return named_axes(self.program.effects)
 
     @property
     def compiled_program(self) -> Program:
@@ -99,7 +85,8 @@ class ProgramCall(Primitive):
         nonzeros = tuple([type(tangent) is not Zero for tangent in tangents])
         linearized = linearize_program(self.program, nonzeros)
         known = self.with_program(linearized.known, "known").bind(*primals)
-        outputs, residuals = residual_values(linearized, primals, known)
+        outputs = list(known[: len(linearized.out_nonzeros)])
+        residuals = linearized.pick_residuals(primals, known)
         given = [tangent for tangent in tangents if type(tangent) is not Zero]
         linear = self.with_program(linearized.linear, "linear").bind(*residuals, *given)
         return outputs, spread_zeros(outputs, linearized.out_nonzeros, linear)

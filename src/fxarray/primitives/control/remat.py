@@ -22,7 +22,7 @@ import numpy as np
 
 from fxarray.core.effects import Barrier, Effect
 from fxarray.core.factors import Factors, letters
-from fxarray.core.ir import Equation, Program, Var
+from fxarray.core.ir import Atom, Equation, Program, Var
 from fxarray.core.primitive import Primitive, Sample, Zero
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.dce import eliminate_dead_code
@@ -30,6 +30,7 @@ from fxarray.interpreters.linearize import linearize_program
 from fxarray.interpreters.memo import memoised
 from fxarray.primitives.control.inline import inline_calls
 from fxarray.primitives.control.program_call import ProgramCall, spread_zeros
+from fxarray.primitives.control.surgery import substitute
 
 # `policy(op, *input types, **parameters)`: whether to keep the results of an equation.
 Policy = Callable[..., bool]
@@ -104,12 +105,7 @@ def split_by_policy(program: Program, nonzeros: tuple[bool, ...], policy: Policy
             kept.extend(equation.outputs)
         else:
             recomputed.append(equation)
-    pools = {
-        "input": known.inputs,
-        "output": known.outputs[:count],
-        "computed": known.outputs[count:],
-    }
-    residuals = [pools[kind][position] for kind, position in linearized.residuals]
+    residuals = linearized.pick_residuals(known.inputs, known.outputs)
 
     # inputs, kept -> residuals, without the kept values that no residual needs.
     again = Program([*known.inputs, *kept], recomputed, residuals, name=f"again_{program.name}")
@@ -119,25 +115,16 @@ def split_by_policy(program: Program, nonzeros: tuple[bool, ...], policy: Policy
 
     now, _ = eliminate_dead_code(known.replace(outputs=[*known.outputs[:count], *kept]))
     tangents = linear.inputs[len(residuals) :]
-    body, outputs = _substitute(linear, dict(zip(linear.inputs, again.outputs, strict=False)))
+    names: dict[Any, Atom] = dict(zip(linear.inputs, again.outputs, strict=False))
     later = Program(
         [*again.inputs, *tangents],
-        [*again.equations, *body],
-        outputs,
+        [*again.equations, *substitute(linear.equations, names)],
+        [names.get(atom, atom) for atom in linear.outputs],
         name=f"derivative_of_{program.name}",
     )
     rest = len(kept) + len(tangents)
     later, used = eliminate_dead_code(later, None, (False,) * len(known.inputs) + (True,) * rest)
     return Split(now, later, used[: len(known.inputs)], linearized.out_nonzeros)
-
-
-def _substitute(program: Program, names: dict[Any, Any]) -> tuple[list[Equation], list[Any]]:
-    """A Program's equations and outputs with some of its inputs replaced."""
-    equations = [
-        equation.replace(inputs=[names.get(atom, atom) for atom in equation.inputs])
-        for equation in program.equations
-    ]
-    return equations, [names.get(atom, atom) for atom in program.outputs]
 
 
 class Remat(ProgramCall, name="checkpoint"):

@@ -22,7 +22,6 @@ from fxarray.primitives.control.surgery import (
     either,
     nonzero_flags,
     place_inputs,
-    residual_atom,
     silenced,
     split,
     spread,
@@ -73,7 +72,7 @@ def linearize_body(
 
     count = len(body.outputs)
     known = parts.known
-    atoms = [residual_atom(parts, source, count) for source in parts.residuals]
+    atoms = parts.pick_residuals(parts.known.inputs, parts.known.outputs)
     invariant_atoms = _invariants(known, const_count)
     consts: dict[int, int] = {}
     xs: dict[int, int] = {}

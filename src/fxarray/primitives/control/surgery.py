@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fxarray.core.effects import Effect, NamedAxis, must_keep
+from fxarray.core.effects import Effect, must_keep, named_axes
 from fxarray.core.errors import ProgramError
 from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.primitive import NO_EFFECTS, Primitive, Zero
@@ -39,10 +39,7 @@ class ControlFlow(Primitive):
 
     @property
     def axis_names(self) -> tuple[Hashable, ...]:
-        effects = self.effects
-        if not effects:
-            return ()
-        return tuple([effect.axis for effect in effects if isinstance(effect, NamedAxis)])
+        return named_axes(self.effects)
 
 
 # --- parts of sequences -------------------------------------------------------------------------
@@ -162,7 +159,7 @@ def compose_linearized(linearized: LinearizedProgram, output_count: int) -> Prog
       A Program from (inputs, tangents of the nonzero inputs) to (outputs, nonzero tangents).
     """
     known, linear = linearized.known, linearized.linear
-    residuals = [residual_atom(linearized, source, output_count) for source in linearized.residuals]
+    residuals = linearized.pick_residuals(known.inputs, known.outputs)
     mapping: dict[Any, Atom] = dict(zip(linear.inputs, residuals, strict=False))
     return Program(
         [*known.inputs, *linear.inputs[len(residuals) :]],
@@ -170,16 +167,6 @@ def compose_linearized(linearized: LinearizedProgram, output_count: int) -> Prog
         [*known.outputs[:output_count], *[mapping.get(atom, atom) for atom in linear.outputs]],
         name=f"derivative_of_{known.name}",
     )
-
-
-def residual_atom(
-    linearized: LinearizedProgram, source: tuple[str, int], output_count: int
-) -> Atom:
-    """The variable or literal of `linearized.known` that a residual is."""
-    kind, position = source
-    if kind == "input":
-        return linearized.known.inputs[position]
-    return linearized.known.outputs[position + (output_count if kind == "computed" else 0)]
 
 
 @memoised
