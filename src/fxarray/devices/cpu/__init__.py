@@ -1,0 +1,1 @@
+"""Machine code for the host: LLVM through llvmlite."""

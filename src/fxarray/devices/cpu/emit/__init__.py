@@ -1,0 +1,1 @@
+"""LLVM text: functions, scalar and vector operations, elementary functions, memory."""

@@ -1,0 +1,1 @@
+"""From LLVM text to running code: compiling, linking, caching, threads and memory."""
