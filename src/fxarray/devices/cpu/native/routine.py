@@ -1,8 +1,8 @@
 """A routine: machine code for one step of a graph, and what it is called with.
 
-All native code has one signature, `void @entry(ptr %runtime, ptr %arguments)`. `arguments` points to
-8-byte words, which `Routine.words` describes. The first words of `runtime` are the address of `run`
-and the number of threads:
+All native code has one signature, `void @entry(ptr %runtime, ptr %arguments)`. `arguments` points
+to 8-byte words, which `Routine.words` describes. The first words of `runtime` are the address of
+`run` and the number of threads:
 
     void run(ptr %runtime, ptr %function, ptr %arguments, i64 %parts)
 
