@@ -227,11 +227,27 @@ class NonFiniteError(FxArrayError, FloatingPointError):
     """
 
 
+class CompilerError(FxArrayError, RuntimeError):
+    """LLVM refused the code that was generated for a Program, or could not link it.
+
+    It is a fault of fxarray's, not of your code; the message holds LLVM's reason. Please report it.
+    """
+
+
+class OutOfMemoryError(FxArrayError, MemoryError):
+    """There is not enough memory for an array; the message says how much was asked for.
+
+    Use smaller batches, ``checkpoint`` to recompute instead of storing, or donate arguments that
+    the call may overwrite.
+    """
+
+
 __all__ = [
     "ArgumentError",
     "AxisError",
     "CallbackError",
     "CarryTypeError",
+    "CompilerError",
     "ConcretizationError",
     "ConcretizationTypeError",
     "DTypeError",
@@ -247,6 +263,7 @@ __all__ = [
     "NonDifferentiableError",
     "NonFiniteError",
     "OutOfBoundsError",
+    "OutOfMemoryError",
     "ProgramError",
     "ShapeError",
     "StaticArgumentError",
