@@ -125,6 +125,8 @@ class ScanStep:
       outputs: slots of the final carries, then of the stacked results.
       length: the number of iterations.
       reverse: whether from the end.
+      steps: a slot of one i32, the number of iterations at run time, clamped to `length`: only the
+        first so many slices are walked, and the other slices of the results are zero.
     """
 
     body: Graph
@@ -134,6 +136,7 @@ class ScanStep:
     outputs: tuple[Slot, ...]
     length: Size
     reverse: bool = False
+    steps: Slot | None = None
     op: Primitive | None = None
     source: Location | None = None
 
@@ -187,7 +190,8 @@ def reads(step: Step) -> Sequence[Slot]:
         case WhileStep():
             return (*step.condition_constants, *step.body_constants, *step.initial)
         case ScanStep():
-            return (*step.constants, *step.initial, *step.sequences)
+            count = () if step.steps is None else (step.steps,)
+            return (*count, *step.constants, *step.initial, *step.sequences)
         case BranchStep():
             return (step.index, *step.inputs)
 

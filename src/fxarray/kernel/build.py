@@ -40,6 +40,24 @@ Value: TypeAlias = int
 Index: TypeAlias = tuple[Affine, ...]
 
 
+class NotAffine(Exception):
+    """An index of an operand would be no affine expression: the operand must be in memory."""
+
+
+class SplitAxis(NotAffine):
+    """A kernel can be made if one of its axes is written as several.
+
+    Args:
+      axis: the axis.
+      sizes: of the axes to write it as; the last one varies fastest.
+    """
+
+    def __init__(self, axis: str, sizes: tuple[Size, ...]) -> None:
+        super().__init__(f"axis {axis} must be split into sizes {sizes}")
+        self.axis = axis
+        self.sizes = sizes
+
+
 @dataclass(frozen=True, eq=False)
 class Lowered:
     """An array that a kernel computes: `at(index)` is the value of one element.
@@ -172,7 +190,8 @@ class Builder:
           used: the index of the result.
         """
         taken: set[str] = set()
-        for index in used:
+        # Guards speak of the axes outside the reduction.
+        for index in (*used, *[affine for affine, _, _ in self._guards]):
             taken.update(index.axes)
             for value in index.values:
                 taken |= self.value_axes[value]
@@ -256,4 +275,4 @@ def pruned(kernel: Kernel) -> Kernel:
     return keep(kernel, wanted)
 
 
-__all__ = ["Builder", "Index", "Lowered", "Value", "pruned", "sizes"]
+__all__ = ["Builder", "Index", "Lowered", "NotAffine", "SplitAxis", "Value", "pruned", "sizes"]
