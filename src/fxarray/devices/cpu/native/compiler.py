@@ -8,7 +8,6 @@ and are position-independent, so constants are read relative to the instruction.
 from __future__ import annotations
 
 import ctypes
-import os
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -19,10 +18,8 @@ import llvmlite.binding as llvm
 
 from fxarray.core.errors import CompilerError
 from fxarray.devices.cpu.native.llvm import AVAILABLE, VERSION, Message, functions, new_context
-from fxarray.devices.cpu.native.target import Target, host
+from fxarray.devices.cpu.native.target import Target, host, processors
 
-# Objects made by different versions of this module may differ for the same text.
-REVISION = 1
 _LEVEL = 2
 
 _machines: dict[Target, list[Any]] = {}
@@ -207,7 +204,7 @@ def compile_objects(texts: Sequence[str], threads: int | None = None) -> list[by
       texts: as for `compile_object`.
       threads: how many compile at once; None is one per processor.
     """
-    count = min(len(texts), threads or len(os.sched_getaffinity(0)))
+    count = min(len(texts), threads or processors())
     if count <= 1 or not AVAILABLE:
         return [compile_object(text) for text in texts]
     # Long texts first, so that no thread is left with the longest at the end.

@@ -1,24 +1,42 @@
-"""From LLVM text to addresses: the compiler, the linker, and what remembers their results."""
+"""From LLVM text to addresses: compiler and linker, and what remembers their results.
+
+Code is looked for in memory, then on disk; the rest is compiled, several modules at a time.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from fxarray.devices.cpu.native.cache import default_cache, key_of
 from fxarray.devices.cpu.native.compiler import compile_objects
-from fxarray.devices.cpu.native.linker import Library
+from fxarray.devices.cpu.native.linker import link
+from fxarray.devices.cpu.native.target import host
 
-_libraries: dict[bytes, Library] = {}
+_ENTRY = re.compile(r"@entry\b")
+_addresses: dict[str, int] = {}
 _lock = threading.Lock()
 
 
-def _key(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=20).digest()
+class Statistics(NamedTuple):
+    """Where code came from since the process began.
+
+    Args:
+      loaded: modules whose object code was on disk.
+      compiled: modules that were compiled.
+    """
+
+    loaded: int
+    compiled: int
+
+
+_counts = {"loaded": 0, "compiled": 0}
 
 
 def addresses(texts: Sequence[str]) -> list[int]:
-    """The address of `@entry` of each module; what is not known yet is compiled, in parallel.
+    """The address of `@entry` of each module. The code stays for the life of the process.
 
     Args:
       texts: LLVM modules without data layout and triple.
@@ -26,12 +44,49 @@ def addresses(texts: Sequence[str]) -> list[int]:
     Raises:
       CompilerError: if LLVM refuses one.
     """
-    keys = [_key(text) for text in texts]
-    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in _libraries}
+    target = host()
+    keys = [key_of(text, target) for text in texts]
+    missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in _addresses}
     if missing:
-        objects = compile_objects(list(missing.values()))
-        for key, data in zip(missing, objects, strict=True):
-            with _lock:
-                if key not in _libraries:
-                    _libraries[key] = Library(data)
-    return [_libraries[key].address for key in keys]
+        _load(missing)
+    return [_addresses[key] for key in keys]
+
+
+def objects(texts: Mapping[str, str]) -> dict[str, bytes]:
+    """Object code by key, from disk or the compiler.
+
+    Args:
+      texts: modules by their keys.
+    """
+    cache = default_cache()
+    found: dict[str, bytes] = {}
+    for key in texts:
+        data = cache.get(key)
+        if data is not None:
+            found[key] = data
+    new = [key for key in texts if key not in found]
+    for key, data in zip(new, compile_objects([texts[key] for key in new]), strict=True):
+        cache.put(key, data)
+        found[key] = data
+    _counts["loaded"] += len(texts) - len(new)
+    _counts["compiled"] += len(new)
+    return found
+
+
+def _load(texts: Mapping[str, str]) -> None:
+    # Each module's `@entry` gets a name of its own, so that all can be linked at once.
+    named = {key: _ENTRY.sub(f"@{_symbol(key)}", text) for key, text in texts.items()}
+    found = objects(named)
+    with _lock:
+        new = [key for key in texts if key not in _addresses]
+        linked = link([found[key] for key in new], [_symbol(key) for key in new])
+        _addresses.update({key: linked[_symbol(key)] for key in new})
+
+
+def _symbol(key: str) -> str:
+    return f"entry_{key}"
+
+
+def statistics() -> Statistics:
+    """How many modules came from disk and from the compiler."""
+    return Statistics(**_counts)

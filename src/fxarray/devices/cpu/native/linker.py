@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -43,43 +44,53 @@ def _new_linker() -> Any:
     return linker
 
 
-class Library:
-    """Loaded code.
+def link(objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:
+    """Load objects together, which is faster than one by one; the code stays for good.
 
     Args:
-      data: the bytes of an object.
-      symbol: the function whose address is wanted.
+      objects: they may use the symbols of this process.
+      symbols: functions defined in them.
+
+    Returns:
+      The addresses of the symbols.
+
+    Raises:
+      CompilerError: if a symbol is missing or defined twice.
     """
+    name = f"fxarray.{next(_names)}"
+    return (_link_directly if AVAILABLE else _link_publicly)(name, objects, symbols)
 
-    def __init__(self, data: bytes, symbol: str = "entry") -> None:
-        name = f"fxarray.{next(_names)}"
-        self._tracker: Any = None
-        if AVAILABLE:
-            self.address = self._link(name, data, symbol)
-        else:
-            self.address = self._link_publicly(name, data, symbol)
 
-    def _link(self, name: str, data: bytes, symbol: str) -> int:
-        elements = (LinkElement * 2)(
-            LinkElement(_OBJECT, data, len(data)), LinkElement(_LIBRARY, b"", 0)
-        )
-        exports = (SymbolAddress * 1)(SymbolAddress(symbol.encode(), 0))
-        imports = (SymbolAddress * 0)()
-        message = Message()
-        tracker = functions["LLJIT_Link"](
-            *(_linker(), name.encode(), elements, 2, imports, 0, exports, 1),
-            ctypes.byref(message.pointer),
-        )
-        if not tracker:
-            raise CompilerError(f"LLVM could not link the code: {message.take()}")
-        self._tracker = tracker
-        return int(exports[0].address)
+def _link_directly(name: str, objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:
+    elements = (LinkElement * (len(objects) + 1))(
+        *[LinkElement(_OBJECT, data, len(data)) for data in objects], LinkElement(_LIBRARY, b"", 0)
+    )
+    exports = (SymbolAddress * len(symbols))(
+        *[SymbolAddress(symbol.encode(), 0) for symbol in symbols]
+    )
+    message = Message()
+    tracker = functions["LLJIT_Link"](
+        *(_linker(), name.encode(), elements, len(elements), (SymbolAddress * 0)(), 0),
+        *(exports, len(symbols), ctypes.byref(message.pointer)),
+    )
+    if not tracker:
+        raise CompilerError(f"LLVM could not link the code: {message.take()}")
+    return {symbol: int(export.address) for symbol, export in zip(symbols, exports, strict=True)}
 
-    def _link_publicly(self, name: str, data: bytes, symbol: str) -> int:
-        builder = llvm.JITLibraryBuilder()
-        builder.add_object_img(data).add_current_process().export_symbol(symbol)
-        try:
-            self._tracker = builder.link(_linker(), name)
-        except RuntimeError as error:
-            raise CompilerError(f"LLVM could not link the code: {error}") from None
-        return int(self._tracker[symbol])
+
+_trackers: list[Any] = []  # llvmlite unloads code that nothing holds
+
+
+def _link_publicly(name: str, objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:
+    builder = llvm.JITLibraryBuilder()
+    for data in objects:
+        builder.add_object_img(data)
+    builder.add_current_process()
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    try:
+        tracker = builder.link(_linker(), name)
+    except RuntimeError as error:
+        raise CompilerError(f"LLVM could not link the code: {error}") from None
+    _trackers.append(tracker)
+    return {symbol: int(tracker[symbol]) for symbol in symbols}

@@ -6,13 +6,13 @@ import ctypes
 import os
 import threading
 import time
-from pathlib import Path
 
 from fxarray.core.errors import ArgumentError
 from fxarray.devices.cpu.native import pool
-from fxarray.devices.cpu.native.compiler import compile_object
-from fxarray.devices.cpu.native.linker import Library
-from fxarray.devices.cpu.native.target import host
+from fxarray.devices.cpu.native.cache import key_of
+from fxarray.devices.cpu.native.jit import objects
+from fxarray.devices.cpu.native.linker import link
+from fxarray.devices.cpu.native.target import host, processors
 
 # How long a thread waits awake before it sleeps: the time between two parallel kernels of a Program
 # is shorter, waking up takes as long.
@@ -34,18 +34,7 @@ def thread_count() -> int:
         if not text.isdecimal() or int(text) < 1:
             raise ArgumentError(f"FXARRAY_NUM_THREADS must be a positive number, not {text!r}")
         return int(text)
-    affinity = getattr(os, "sched_getaffinity", None)
-    count = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min(count, _quota()))
-
-
-def _quota() -> int:
-    """The processors that the control group pays for; many where it sets no limit."""
-    try:
-        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return -(-int(limit) // int(period))
-    except (OSError, ValueError):
-        return 1 << 20
+    return processors()
 
 
 class Runtime:
@@ -63,7 +52,8 @@ class Runtime:
         architecture = host().architecture
         libc = ctypes.CDLL(None)
         text = pool.pool_text(architecture, way or pool.waiting(architecture))
-        code = compile_object(text)
+        key = key_of(text, host())
+        code = link([objects({key: text})[key]], ["entry", "spin"])
         size = pool.WORKERS + 16 * threads
         block = ctypes.c_void_p()
         if libc.posix_memalign(ctypes.byref(block), ctypes.c_size_t(64), ctypes.c_size_t(size)):
@@ -71,14 +61,14 @@ class Runtime:
         self.address = block.value or 0
         self._libc = libc
         ctypes.memset(self.address, 0, size)
-        self._set(pool.RUN, Library(code).address)
+        self._set(pool.RUN, code["entry"])
         self._set(pool.THREADS, threads)
         attributes = ctypes.c_void_p(self.address + pool.ATTRIBUTES)
         libc.pthread_attr_init(attributes)
         libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK_BYTES))
         libc.pthread_attr_setdetachstate(attributes, _detached())
         self._prepare_sleep()
-        self._set(pool.SPINS, _spins(Library(code, "spin").address))
+        self._set(pool.SPINS, _spins(code["spin"]))
 
     def _set(self, offset: int, value: int) -> None:
         ctypes.c_uint64.from_address(self.address + offset).value = value

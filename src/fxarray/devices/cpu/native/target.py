@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 import llvmlite.binding as llvm
 
@@ -62,6 +64,23 @@ def host() -> Target:
     text = ",".join(f"{'+' if features[feature] else '-'}{feature}" for feature in sorted(features))
     machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
     return Target(name, text, vector_bytes(machine, have), triple)
+
+
+def processors() -> int:
+    """The processors that this process may run on, or the share of them that its control group may
+    use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min(count, _quota()))
+
+
+def _quota() -> int:
+    """The processors that the control group pays for; many where it sets no limit."""
+    try:
+        limit, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return -(-int(limit) // int(period))
+    except (OSError, ValueError):
+        return 1 << 20
 
 
 # Processors that stand for what users have; code is generated for all of them in tests.

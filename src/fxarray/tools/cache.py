@@ -1,0 +1,61 @@
+"""The cache of object code on disk: what it takes, and clearing it.
+
+python -m fxarray.tools.cache show
+python -m fxarray.tools.cache clear
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from fxarray.devices.cpu.native.cache import ObjectCache, default_cache
+
+
+def describe(cache: ObjectCache) -> str:
+    """Where the cache is, how many objects it has, what they take and how old they are."""
+    found = list(cache.entries())
+    lines = [
+        f"directory  {cache.directory}",
+        f"objects    {len(found)}",
+        f"size       {_bytes(sum(entry.size for entry in found))} of {_bytes(cache.limit)}",
+    ]
+    if found:
+        now = time.time()
+        ages = [max(0.0, now - entry.used) for entry in found]
+        lines.append(f"last used  {_age(min(ages))} to {_age(max(ages))} ago")
+    return "\n".join(lines)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def _age(seconds: float) -> str:
+    for size, name in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} seconds"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m fxarray.tools.cache", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("command", nargs="?", choices=("show", "clear"), default="show")
+    cache = default_cache()
+    if parser.parse_args(arguments).command == "clear":
+        print(f"removed {cache.clear()} objects from {cache.directory}")
+    else:
+        print(describe(cache))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
