@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
+from fxarray.core import dtypes
+from fxarray.core.dtypes import DType
 from fxarray.kernel import sizes
+from fxarray.kernel.indices import NoKernel, NotAffine, SplitAxis, always, greatest, least
 from fxarray.kernel.ir import (
     Affine,
     Bound,
@@ -38,24 +41,15 @@ from fxarray.kernel.sizes import Size
 
 Value: TypeAlias = int
 Index: TypeAlias = tuple[Affine, ...]
+T = TypeVar("T")
+
+# Combiners of values among which any number of equal ones combine to themselves.
+_IDEMPOTENT = frozenset(["max", "min", "and", "or"])
 
 
-class NotAffine(Exception):
-    """An index of an operand would be no affine expression: the operand must be in memory."""
-
-
-class SplitAxis(NotAffine):
-    """A kernel can be made if one of its axes is written as several.
-
-    Args:
-      axis: the axis.
-      sizes: of the axes to write it as; the last one varies fastest.
-    """
-
-    def __init__(self, axis: str, sizes: tuple[Size, ...]) -> None:
-        super().__init__(f"axis {axis} must be split into sizes {sizes}")
-        self.axis = axis
-        self.sizes = sizes
+def kernel_dtype(dtype: DType) -> str:
+    """The name of a dtype in kernels: that of its elements in memory, so keys are u64."""
+    return dtypes.short_name(dtypes.physical(dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +76,7 @@ class Builder:
 
     Args:
       name: the kernel's name.
-      axes: sizes by name; `axis` adds others.
+      axes: sizes by name; `over` adds others.
     """
 
     def __init__(self, name: str, axes: dict[str, Size] | None = None) -> None:
@@ -95,6 +89,11 @@ class Builder:
         self.dtypes: list[str] = []
         self._known: dict[Any, Value] = {}
         self._guards: tuple[Bound, ...] = ()
+        # Expressions over distinct axes that run through a size, and which of their axes are ours.
+        self._spans: list[tuple[Affine, Size]] = []
+        for axis, size in self.axes.items():
+            self.add_span(Affine.of(axis), size)
+        self._own_axes: set[str] = set()
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -144,11 +143,44 @@ class Builder:
         return self.add(Load(buffer, position, self._guards, fill if self._guards else 0))
 
     def reduce(self, combiner: str, axes: Sequence[str], *args: Value) -> tuple[Value, ...]:
-        """Values combined over axes: one result per state."""
+        """Values combined over axes: one result per state. They need not vary along the axes."""
+        have = frozenset[str]().union(*[self.value_axes[a] for a in args])
+        constant = [axis for axis in axes if axis not in have]
+        if constant:
+            args, axes = self._repeated(combiner, axes, constant, args)
+        if not axes:
+            return tuple(args)
         node = self.add(Reduce(combiner, tuple(args), tuple(axes)))
-        if len(args) == 1:
+        return self._parts(node, len(args))
+
+    def _repeated(
+        self, combiner: str, axes: Sequence[str], constant: Sequence[str], args: Sequence[Value]
+    ) -> tuple[tuple[Value, ...], Sequence[str]]:
+        """Arguments and axes of a reduction of values that are the same along some axes."""
+        varying = [axis for axis in axes if axis not in constant]
+        count = sizes.product([self.axes[axis] for axis in constant])
+        some = (sizes.bounds(count)[0] or 0) > 0
+        dtype = self.dtypes[args[0]]
+        if combiner in _IDEMPOTENT and some:
+            return tuple(args), varying
+        if combiner == "sum" and some and not dtype.startswith("c"):
+            times = self.convert(self.iota(Affine((), count), "i64"), dtype)
+            return (self.op("mul", args[0], times),), varying
+        return tuple([self.along(value, constant) for value in args]), axes
+
+    def along(self, value: Value, axes: Sequence[str]) -> Value:
+        """A value as one that varies along some axes."""
+        for axis in axes:
+            if axis not in self.value_axes[value]:
+                place = self.iota(axis, "i64")
+                real = self.op("ge", place, self.constant(0, "i64"))
+                value = self.op("select", real, value, value)
+        return value
+
+    def _parts(self, node: Value, count: int) -> tuple[Value, ...]:
+        if count == 1:
             return (node,)
-        return tuple([self.add(Part(node, state)) for state in range(len(args))])
+        return tuple([self.add(Part(node, state)) for state in range(count)])
 
     def scan(
         self,
@@ -159,13 +191,22 @@ class Builder:
         exclusive: bool = False,
     ) -> tuple[Value, ...]:
         """Prefixes along an axis: one result per state."""
+        if not any(axis in self.value_axes[a] for a in args):
+            args = (self.along(args[0], (axis,)), *args[1:])
         node = self.add(Scan(combiner, tuple(args), axis, reverse, exclusive))
-        if len(args) == 1:
-            return (node,)
-        return tuple([self.add(Part(node, state)) for state in range(len(args))])
+        return self._parts(node, len(args))
 
     def contract(self, a: Value, b: Value, axes: Sequence[str], dtype: str) -> Value:
-        return self.add(Contract(a, b, tuple(axes), dtype))
+        """The sum of products over axes; what does not vary along one is summed or repeated."""
+        both = [axis for axis in axes if axis in self.value_axes[a] & self.value_axes[b]]
+        if len(both) < len(axes):
+            a, b = self.convert(a, dtype), self.convert(b, dtype)
+            only_a = [axis for axis in axes if axis not in self.value_axes[b]]
+            only_b = [axis for axis in axes if axis not in both and axis not in only_a]
+            (a,), (b,) = self.reduce("sum", only_a, a), self.reduce("sum", only_b, b)
+        if not both:
+            return self.op("mul", self.convert(a, dtype), self.convert(b, dtype))
+        return self.add(Contract(a, b, tuple(both), dtype))
 
     def store(
         self,
@@ -180,14 +221,36 @@ class Builder:
 
     # --- axes and guards --------------------------------------------------------------------------
 
-    def axis(self, size: Size, used: Iterable[Affine] = ()) -> str:
-        """An axis of that size for a reduction: a known one that the result's index does not use.
+    def new_axis(self, size: Size) -> str:
+        """Another axis."""
+        number = len(self._own_axes)
+        name = f"r{number}"
+        self.axes[name] = size
+        self._own_axes.add(name)
+        self.add_span(Affine.of(name), size)
+        return name
 
-        Sharing it lets what was reduced be used over the same axis again, in one pass over a row.
+    def add_span(self, span: Affine, size: Size) -> None:
+        """Make known an expression over axes that runs through 0 ... size - 1.
 
         Args:
-          size: the size.
-          used: the index of the result.
+          span: such as an axis, or `4*i + j` with j of size 4.
+          size: the number of its values.
+        """
+        self._spans.append((span, size))
+
+    def over(
+        self, lengths: Sequence[Size], used: Iterable[Affine], make: Callable[[Index], T]
+    ) -> tuple[tuple[str, ...], T]:
+        """What `make` makes of an index that runs through sizes, and the axes it runs over.
+
+        The axes are known ones that nothing uses yet. Sharing them lets what was reduced be used
+        over the same axes again, in one pass over a row.
+
+        Args:
+          lengths: the sizes.
+          used: the index of the result, whose axes are not taken.
+          make: called with one index expression per size.
         """
         taken: set[str] = set()
         # Guards speak of the axes outside the reduction.
@@ -195,25 +258,48 @@ class Builder:
             taken.update(index.axes)
             for value in index.values:
                 taken |= self.value_axes[value]
-        for name, known in self.axes.items():
-            if known == size and name not in taken:
-                return name
-        return self.new_axis(size)
+        while True:
+            spans: list[Affine] = []
+            axes: list[str] = []
+            for size in lengths:
+                spans.append(self._span(size, taken.union(axes)))
+                axes.extend(spans[-1].axes)
+            try:
+                return tuple(axes), make(tuple(spans))
+            except SplitAxis as split:
+                if split.axis not in axes or split.axis not in self._own_axes:
+                    raise
+                self._split(split.axis, split.sizes)
 
-    def new_axis(self, size: Size) -> str:
-        name = f"r{len(self.axes)}"
-        self.axes[name] = size
-        return name
+    def _span(self, size: Size, taken: set[str]) -> Affine:
+        if size == 1:
+            return Affine()
+        for span, known in self._spans:
+            if known == size and taken.isdisjoint(span.axes):
+                return span
+        return Affine.of(self.new_axis(size))
+
+    def _split(self, axis: str, parts: Sequence[Size]) -> None:
+        """Write one of our axes as several from now on."""
+        whole, step = Affine(), 1
+        for size in reversed(parts):
+            whole = whole + Affine.of(self.new_axis(size)) * step
+            step = sizes.multiply(step, size)
+        self._spans = [(span.replace({axis: whole}), size) for span, size in self._spans]
 
     @contextmanager
     def guarded(self, *bounds: Bound) -> Any:
         """Loads made inside happen only where the bounds hold; elsewhere they give zero."""
         before = self._guards
-        self._guards = (*before, *bounds)
+        self._guards = (*before, *[bound for bound in bounds if not self.holds(bound)])
         try:
             yield
         finally:
             self._guards = before
+
+    def holds(self, bound: Bound) -> bool:
+        """Whether a bound holds everywhere, or as a guard in force."""
+        return bound in self._guards or always(bound, self.axes)
 
     @property
     def guards(self) -> tuple[Bound, ...]:
@@ -222,12 +308,25 @@ class Builder:
     def within(self, bounds: Iterable[Bound]) -> Value:
         """Whether all bounds hold, as a value."""
         result = self.constant(True, "bool")
-        for affine, low, high in bounds:
-            position = self.iota(affine, "i64")
-            above = self.op("ge", position, self.iota(Affine((), low), "i64"))
-            below = self.op("lt", position, self.iota(Affine((), high), "i64"))
+        for bound in bounds:
+            if always(bound, self.axes):
+                continue
+            affine, low, high = bound
+            dtype = self.index_dtype(affine, low, high)
+            position = self.iota(affine, dtype)
+            above = self.op("ge", position, self.iota(Affine((), low), dtype))
+            below = self.op("lt", position, self.iota(Affine((), high), dtype))
             result = self.op("and", result, self.op("and", above, below))
         return result
+
+    def index_dtype(self, affine: Affine, *others: Size) -> str:
+        """ "i32" where that is known to hold an index expression and some sizes, else "i64"."""
+        ends = [least(affine, self.axes), greatest(affine, self.axes), *others]
+        for end in ends:
+            low, high = (None, None) if end is None else sizes.bounds(end)
+            if low is None or high is None or low < -(2**31) or high >= 2**31:
+                return "i64"
+        return "i32"
 
     # --- arrays -----------------------------------------------------------------------------------
 
@@ -275,4 +374,15 @@ def pruned(kernel: Kernel) -> Kernel:
     return keep(kernel, wanted)
 
 
-__all__ = ["Builder", "Index", "Lowered", "NotAffine", "SplitAxis", "Value", "pruned", "sizes"]
+__all__ = [
+    "Builder",
+    "Index",
+    "Lowered",
+    "NoKernel",
+    "NotAffine",
+    "SplitAxis",
+    "Value",
+    "kernel_dtype",
+    "pruned",
+    "sizes",
+]

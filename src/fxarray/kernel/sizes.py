@@ -38,12 +38,14 @@ def user_size(size: Size) -> UserSize:
     return to_size(size) if isinstance(size, Polynomial) else size
 
 
-def _normal(polynomial: Polynomial) -> Size:
+def normal(polynomial: Polynomial) -> Size:
+    """The int that a polynomial is, if it is one."""
     value = polynomial.value
     return polynomial if value is None else int(value)
 
 
-def _polynomial(size: Size) -> Polynomial:
+def polynomial(size: Size) -> Polynomial:
+    """A size as a polynomial."""
     return size if isinstance(size, Polynomial) else Polynomial.constant(size)
 
 
@@ -51,14 +53,14 @@ def add(left: Size, right: Size) -> Size:
     """left + right."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
-    return _normal(_polynomial(left) + _polynomial(right))
+    return normal(polynomial(left) + polynomial(right))
 
 
 def multiply(left: Size, right: Size) -> Size:
     """left * right."""
     if isinstance(left, int) and isinstance(right, int):
         return left * right
-    return _normal(_polynomial(left) * _polynomial(right))
+    return normal(polynomial(left) * polynomial(right))
 
 
 def subtract(left: Size, right: Size) -> Size:
@@ -111,6 +113,8 @@ __all__ = [
     "kernel_shape",
     "kernel_size",
     "multiply",
+    "normal",
+    "polynomial",
     "product",
     "subtract",
     "to_polynomial",
