@@ -68,6 +68,7 @@ from fxarray.transforms.jacobian import hessian as hessian
 from fxarray.transforms.jacobian import jacfwd as jacfwd
 from fxarray.transforms.jacobian import jacobian as jacobian
 from fxarray.transforms.jacobian import jacrev as jacrev
+from fxarray.transforms.dynamic_spec import dynamic_spec as dynamic_spec
 from fxarray.transforms.jit import jit as jit
 from fxarray.transforms.names import disable_jit as disable_jit
 from fxarray.transforms.names import ensure_compile_time_eval as ensure_compile_time_eval

@@ -40,6 +40,10 @@ class Executable(Protocol):
         """The same code, for an equal Program: errors name the places in the user's code of it."""
         ...
 
+    def at_sizes(self, sizes: Mapping[str, int]) -> Executable:
+        """The same code, for these sizes of the variables in the Program's types."""
+        ...
+
     def as_text(self, stage: str) -> str:
         """The code of one stage of compilation; `stages` lists them."""
         ...

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from fxarray.core.dims.assumptions import assumptions_in_scope
 from fxarray.core.errors import UnboundAxisError
 from fxarray.core.source import Location, user_frame
 
@@ -60,6 +61,7 @@ class Context(threading.local):
             self.mesh,
             self.default_device,
             self.settings,
+            assumptions_in_scope(),
         )
 
 

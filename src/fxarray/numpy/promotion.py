@@ -29,6 +29,7 @@ from fxarray.core.types import ArrayType, Shape, Size, shape_key
 from fxarray.lax.shapes import common_shape as common_shape
 from fxarray.primitives.convert import convert
 from fxarray.primitives.movement import broadcast_in_dim, reshape
+from fxarray.primitives.sizes import size_value
 
 ArrayLike: TypeAlias = (
     "Array | np.ndarray[Any, Any] | np.generic | bool | int | float | complex | dims.Dim"
@@ -36,7 +37,7 @@ ArrayLike: TypeAlias = (
 DTypeLike: TypeAlias = Any
 
 Scalar = (int, float, complex, np.generic)  # bool is an int
-OPERANDS = (Array, np.ndarray, *Scalar)
+OPERANDS = (Array, np.ndarray, *Scalar, dims.Dim)
 
 # Arrays of numbers written in the source are made over and over; each is made once. Only operations
 # that never return an operand itself may be given one, so that none escapes to be deleted.
@@ -84,6 +85,8 @@ def as_operand(function: str, value: Any, position: int = 0) -> Array:
         return DeviceArray(dtypes.scalar_array(value, dtype), ArrayType((), dtype, weak))
     if isinstance(value, np.ndarray):
         return from_numpy(value)
+    if isinstance(value, dims.Dim):
+        return size_value(value)
     convertible = getattr(value, "__jax_array__", None)
     if convertible is not None:
         return as_operand(function, convertible(), position)

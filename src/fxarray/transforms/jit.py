@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from functools import update_wrapper
 from operator import attrgetter
 from typing import Any, NamedTuple, overload
@@ -30,6 +30,7 @@ from fxarray.transforms.arguments import (
     function_name,
     mark_static,
 )
+from fxarray.transforms.dynamic_shapes import DynamicShapes
 from fxarray.transforms.fast_calls import FastCall, NoKey, buffer_of, delete_donated, leaf_key
 from fxarray.transforms.jit_options import as_tuple, positional_names, resolve, signature_of
 from fxarray.transforms.shapes import abstract_arguments
@@ -86,6 +87,7 @@ class JitFunction:
         keep_unused: bool,
         inline: bool,
         backend: str | None,
+        dynamic: DynamicShapes | None = None,
     ) -> None:
         if not callable(function):
             raise ArgumentError(f"jit takes a function, got {function!r}")
@@ -94,6 +96,7 @@ class JitFunction:
         self._inline = inline
         self._keep_unused = keep_unused
         self._backend = backend
+        self._dynamic = dynamic
         self._signature = signature_of(function)
         self._static_numbers, self._static_names = resolve(
             function, self._signature, as_tuple(static_argnums), as_tuple(static_argnames), "static"
@@ -210,7 +213,9 @@ class JitFunction:
         return args, kwargs
 
     def _trace(self, structure: Structure, types: Sequence[ArrayType]) -> Trace:
-        trace, remembered = remembered_trace(self._traces, self._function, structure, types)
+        assumptions = nullcontext() if self._dynamic is None else self._dynamic.assuming()
+        with assumptions:
+            trace, remembered = remembered_trace(self._traces, self._function, structure, types)
         if remembered:
             self._hits += 1
         else:
@@ -229,9 +234,14 @@ class JitFunction:
         if context.disable_jit:
             return self._function(*args, **kwargs)
         flat = flatten_arguments(*self._prepared(args, kwargs), self._function)
-        trace = self._trace(flat.structure, [array.type for array in flat.arrays])
+        types = [array.type for array in flat.arrays]
+        traced = context.staging is not None or any(isinstance(x, Tracer) for x in flat.arrays)
+        sizes: Mapping[str, int] = {}
+        if self._dynamic is not None and not traced:
+            types, sizes = self._dynamic.bind(flat.structure, types)
+        trace = self._trace(flat.structure, types)
         operands = [*trace.captured, *flat.arrays]
-        if context.staging is not None or any(isinstance(x, Tracer) for x in operands):
+        if traced or any(isinstance(x, Tracer) for x in trace.captured):
             outputs: Sequence[Any]
             if self._inline:
                 outputs = evaluate(trace.program, operands)
@@ -244,6 +254,8 @@ class JitFunction:
         donated_inputs = tuple([offset + i for i, place in enumerate(places) if place in donated])
         options = CompileOptions(donated=donated_inputs)
         executable = compile_program(trace.program, options, self._backend)
+        if sizes:
+            executable = executable.at_sizes(sizes)
         outputs = executable(operands)
         self._remember(args, kwargs, key, trace, executable, donated, places)
         if donated:
@@ -330,6 +342,8 @@ class JitFunction:
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """Trace for these arguments (arrays, or `ShapeDtypeStruct`s) without running."""
         types, structure, _ = abstract_arguments(*self._prepared(args, kwargs), self._function)
+        if self._dynamic is not None and all(type_.is_static for type_ in types):
+            types, _ = self._dynamic.bind(structure, types)
         return Traced(self._trace(structure, types), structure, self._backend)
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -350,6 +364,27 @@ class JitFunction:
     def explain_last_trace(self) -> str:
         """Why the function was last traced: which argument differs, and how, from a known trace."""
         return self._traces.last_explanation or "the function has not been traced yet"
+
+    def with_dynamic_shapes(
+        self, specification: Mapping[Any, Any], assumptions: Sequence[str] = ()
+    ) -> JitFunction:
+        """The same function and options, compiled once for all sizes of some dimensions.
+
+        Args:
+          specification: as of `dynamic_spec`.
+          assumptions: as of `dynamic_spec`.
+        """
+        return JitFunction(
+            self._function,
+            self._static_numbers,
+            self._static_names,
+            self._donated_numbers,
+            self._donated_names,
+            self._keep_unused,
+            self._inline,
+            self._backend,
+            DynamicShapes(self._function, specification, assumptions),
+        )
 
     def clear_cache(self) -> None:
         """Forget the function's traces."""
@@ -395,6 +430,8 @@ def jit(
     keep_unused: bool = False,
     inline: bool = False,
     backend: str | None = None,
+    dynamic_shapes: Mapping[Any, Any] | None = None,
+    assumptions: Sequence[str] = (),
 ) -> Any:
     """Compile a function: trace it once per types of its arguments, and call the result.
 
@@ -408,6 +445,9 @@ def jit(
       keep_unused: accepted for compatibility; unused arguments cost nothing.
       inline: whether calls from other traced functions are written out in them.
       backend: the name of the backend that compiles it.
+      dynamic_shapes: which dimensions of which arguments may have any size, so that one trace and
+        one compile serve all: see `dynamic_spec`.
+      assumptions: what holds of these sizes in every call, such as "batch % 2 == 0".
 
     Returns:
       A `JitFunction`: call it, or look inside with `.lower()`, `.trace()`, `.cache_info()` and
@@ -424,6 +464,9 @@ def jit(
     """
 
     def wrap(function: Callable[..., Any]) -> JitFunction:
+        dynamic = None
+        if dynamic_shapes is not None:
+            dynamic = DynamicShapes(function, dynamic_shapes, assumptions)
         return JitFunction(
             function,
             static_argnums,
@@ -433,6 +476,7 @@ def jit(
             keep_unused,
             inline,
             backend,
+            dynamic,
         )
 
     return wrap if fun is None else wrap(fun)

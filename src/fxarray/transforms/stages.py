@@ -9,8 +9,10 @@ from typing import Any
 from fxarray.compile.backend import CompileOptions, Executable
 from fxarray.compile.driver import compile_program
 from fxarray.compile.simplify import simplify
+from fxarray.core.dims import solve
 from fxarray.core.errors import ArgumentError
 from fxarray.core.ir import Program
+from fxarray.interpreters.fixed_sizes import fixed_type
 from fxarray.transforms.arguments import Structure, flatten_arguments
 from fxarray.transforms.inspect import ShapeDtypeStruct
 from fxarray.transforms.trace_cache import Trace
@@ -138,13 +140,22 @@ class Compiled:
                 f"{explain_difference(traced._arguments.treedef, flat.structure.treedef)}"
             )
         expected = [v.type for v in trace.program.inputs[len(trace.captured) :]]
+        executable = self._executable
+        if not all(wanted.is_static for wanted in expected):
+            sizes = solve(
+                [wanted.shape for wanted in expected],
+                [array.type.shape for array in flat.arrays],
+                [f"argument {name} of {trace.name}" for name in trace.names],
+            )
+            expected = [fixed_type(wanted, sizes) for wanted in expected]
+            executable = executable.at_sizes(sizes)
         for name, array, wanted in zip(trace.names, flat.arrays, expected, strict=True):
             if not array.type.same_array(wanted):
                 raise ArgumentError(
                     f"{trace.name} was compiled for argument {name} of type {wanted}, got "
                     f"{array.type}"
                 )
-        return trace.output.unflatten(self._executable([*trace.captured, *flat.arrays]))
+        return trace.output.unflatten(executable([*trace.captured, *flat.arrays]))
 
     def as_text(self, stage: str | None = None) -> str:
         """The code at a stage of the backend (default: its last)."""

@@ -19,9 +19,13 @@ from fxarray.core.errors import ArgumentError, NonFiniteError
 from fxarray.core.ir import Program, Var
 from fxarray.core.types import ArrayType
 from fxarray.interpreters.evaluate import last_uses
+from fxarray.interpreters.fixed_sizes import fixed_sizes
 from fxarray.primitives.control.numpy_runner import generate
 from fxarray.primitives.numeric_checks import checks_wanted, is_offending, offence, search
 from fxarray.primitives.support import quietly
+
+
+_SIZES_LIMIT = 1024
 
 
 def _bytes(types: Sequence[ArrayType]) -> int:
@@ -35,7 +39,9 @@ class ReferenceExecutable:
         self.program = program
         self.origin = program
         self.run, self.source = generate(program, rule)
+        self.rule = rule
         self.types = program.output_types
+        self._of_sizes: dict[tuple[tuple[str, int], ...], ReferenceExecutable] = {}
         self.stages = ("program", "python")
 
     def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
@@ -46,6 +52,17 @@ class ReferenceExecutable:
         other = copy(self)
         other.origin = program
         return other
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> ReferenceExecutable:
+        """The Program for these sizes: NumPy computes with numbers only."""
+        key = tuple(sorted(sizes.items()))
+        known = self._of_sizes.get(key)
+        if known is None:
+            if len(self._of_sizes) >= _SIZES_LIMIT:
+                self._of_sizes.clear()
+            program = fixed_sizes(self.origin, sizes)
+            known = self._of_sizes[key] = ReferenceExecutable(program, self.rule)
+        return known
 
     def run_buffers(self, buffers: Sequence[np.ndarray]) -> list[DeviceArray]:
         """Like a call, on the buffers themselves."""
