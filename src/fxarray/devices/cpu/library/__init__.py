@@ -1,0 +1,37 @@
+"""Native code for whole operations that are no kernels: sorting, scatters, random bits, LAPACK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from fxarray.core.primitive import Primitive
+from fxarray.core.types import ArrayType
+from fxarray.devices.cpu.emit import features
+from fxarray.devices.cpu.library.sort import sort_routine
+from fxarray.devices.cpu.native.routine import Routine
+from fxarray.devices.cpu.native.target import Target
+from fxarray.primitives.sort import Sort
+
+Maker: TypeAlias = Callable[
+    [Any, Sequence[ArrayType], Sequence[ArrayType], Target], "Routine | None"
+]
+
+_MAKERS: dict[type[Primitive], Maker] = {
+    Sort: sort_routine,
+}
+
+
+def routine(
+    op: Primitive, inputs: Sequence[ArrayType], outputs: Sequence[ArrayType], target: Target
+) -> Routine | None:
+    """The native code of an operation; None where there is none, so that the host's rule is run.
+
+    Outputs may share memory with an input of equal type only if the operation is a scatter or a
+    `dynamic_update_slice`, whose output may be its first input.
+    """
+    maker = _MAKERS.get(type(op))
+    if maker is None:
+        return None
+    with features.using(target):
+        return maker(op, inputs, outputs, target)

@@ -1,0 +1,226 @@
+"""Sorting arrays along a dimension.
+
+Keys become unsigned integers in the upper bits of records (see `keys`), which are sorted lane by
+lane and turned back into elements. What the lower bits hold is one of three things:
+
+- nothing, if the keys are sorted alone;
+- the other operand, if there is one that fits, and records are sorted stably (by `radix`);
+- positions, which make all records different, so that any way to sort (such as `quick`) is stable.
+  Operands are gathered by them. If there are several keys, the sort is repeated from the last to
+  the first, each time in the order that the one before left.
+
+Few long lanes are cut, by a few partitions, into segments that all threads sort; many lanes are
+shared out among threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fxarray.core.types import ArrayType
+from fxarray.devices.cpu.emit.function import FunctionText, Operand
+from fxarray.devices.cpu.emit.types import itemsize
+from fxarray.devices.cpu.library import elements
+from fxarray.devices.cpu.library.quick import define_quick_sort
+from fxarray.devices.cpu.library.radix import Records, define_radix_sort
+from fxarray.devices.cpu.library.segments import LISTS, define_segments
+from fxarray.devices.cpu.library.sort_lane import Lane, Plan
+from fxarray.devices.cpu.library.text import (
+    Layout,
+    ModuleText,
+    ceiling_divide,
+    part_bounds,
+    run_parts,
+)
+from fxarray.devices.cpu.native.routine import Routine
+from fxarray.devices.cpu.native.target import Target
+from fxarray.kernel import sizes
+from fxarray.kernel.sizes import Size
+from fxarray.primitives.sort import Sort
+
+# Elements that a part sorts where there are several lanes, and that it converts of a long one.
+PART_ELEMENTS = 1 << 15
+# Lanes that are at least so long are sorted by all threads together, if there are few of them.
+LONG, FEW = 1 << 16, 8
+# Positions and counts of records are 32 bits wide.
+MAXIMUM = 2**32 - 1
+
+
+def sort_routine(
+    op: Sort, inputs: Sequence[ArrayType], outputs: Sequence[ArrayType], target: Target
+) -> Routine | None:
+    """The routine of a sort; None for more elements along the dimension than are supported."""
+    shape = sizes.kernel_shape(inputs[0].shape)
+    n, inner = shape[op.dimension], sizes.product(shape[op.dimension + 1 :])
+    most = sizes.bounds(n)[1]
+    if most is None or most > MAXIMUM:
+        return None
+    lanes = sizes.multiply(sizes.product(shape[: op.dimension]), inner)
+    dtypes = [elements.short_dtype(given) for given in inputs]
+    plan = make_plan(dtypes, op.num_keys, target)
+    records = plan.records
+    layout = Layout.of(
+        len(inputs), len(outputs), {"n": n, "inner": inner, "lanes": lanes}, scratch=True
+    )
+    moved = sizes.multiply(sizes.multiply(n, lanes), 2 * sum(map(itemsize, dtypes)))
+    long = plan.quick and sizes.typical(n) >= LONG and sizes.typical(lanes) < FEW
+    copies = record_bytes(records, n)
+    if long:
+        text = _long_module(plan, layout)
+        histograms = records.histogram_bytes
+        return Routine(
+            text, tuple(layout.words), sizes.add(copies, LISTS), histograms, bytes_moved=moved
+        )
+    own = sizes.add(copies, records.histogram_bytes)
+    text = _lanes_module(plan, layout)
+    return Routine(text, tuple(layout.words), thread_scratch=own, bytes_moved=moved)
+
+
+def make_plan(dtypes: Sequence[str], num_keys: int, target: Target) -> Plan:
+    """How operands of some dtypes are sorted."""
+    columns: list[tuple[int, str, int]] = []
+    for number, dtype in enumerate(dtypes[:num_keys]):
+        parts = 2 if elements.is_complex(dtype) else 1
+        columns += [(number, elements.part_dtype(dtype), part) for part in range(parts)]
+    bits = max(elements.key_bits(dtype) for _, dtype, _ in columns)
+    compresses = target.vector_bytes == 64 and target.has("avx512f")
+    if len(columns) == 1 and len(dtypes) == 1:
+        records, low = Records(bits, bits), "nothing"
+        quick = compresses
+    else:
+        records = Records(2 * bits, bits)
+        quick = compresses and bits == 32 and len(columns) == 1
+        fits = len(columns) == 1 and len(dtypes) == 2 and 8 * itemsize(dtypes[1]) <= bits
+        low = "operand" if fits and not quick else "position"
+    width = max(1, target.vector_bytes // records.bytes)
+    return Plan(tuple(dtypes), tuple(columns), records, low, quick, width)
+
+
+def record_bytes(records: Records, n: Size) -> Size:
+    """The bytes of two copies of n records, as `cut_records` cuts them."""
+    return sizes.add(sizes.multiply(n, 2 * records.bytes), 256)
+
+
+def cut_records(
+    f: FunctionText, base: Operand, records: Records, n: Operand
+) -> tuple[Operand, Operand, Operand]:
+    """Two copies of n records in memory from `base` on, and what follows, all aligned to 64."""
+    copy = f.new(f"and i64 {f.add(f.multiply(n, records.bytes), 63)}, -64")
+    second = f.offset(base, copy)
+    return base, second, f.offset(second, copy)
+
+
+def thread_records(
+    f: FunctionText, layout: Layout, records: Records, n: Operand
+) -> tuple[Operand, Operand, Operand]:
+    """The same in the memory of this thread; what follows is memory for histograms."""
+    copy = f.new(f"and i64 {f.add(f.multiply(n, records.bytes), 63)}, -64")
+    own = f.add(f.multiply(copy, 2), records.histogram_bytes)
+    base = f.offset(layout.pointer(f, "scratch"), f.multiply("%thread", own))
+    return cut_records(f, base, records, n)
+
+
+def define_sorts(text: ModuleText, plan: Plan) -> None:
+    """Define `@sort_records` for a plan."""
+    define_radix_sort(text, plan.records, "@sort_quick" if plan.quick else "")
+    if plan.quick:
+        define_quick_sort(text, plan.records)
+
+
+# --- many lanes -----------------------------------------------------------------------------------
+
+
+def _lanes_module(plan: Plan, layout: Layout) -> str:
+    text = ModuleText()
+    define_sorts(text, plan)
+    f = text.part("sort_lanes")
+    n, inner, lanes = (layout.size(f, name) for name in ("n", "inner", "lanes"))
+    copies = thread_records(f, layout, plan.records, n)
+    low, high = part_bounds(f, lanes, _lanes_each(f, n, inner))
+
+    def lane(number: Operand) -> None:
+        _lane(f, plan, layout, n, inner, number).sort(copies)
+
+    f.loop(low, high, 1, lane)
+    e = text.entry()
+    n, inner, lanes = (layout.size(e, name) for name in ("n", "inner", "lanes"))
+
+    def start() -> None:
+        run_parts(e, "sort_lanes", ceiling_divide(e, lanes, _lanes_each(e, n, inner)))
+
+    e.branch(e.new(f"icmp sgt i64 {n}, 0"), start)
+    return text.text()
+
+
+def _lane(
+    f: FunctionText, plan: Plan, layout: Layout, n: Operand, inner: Operand, number: Operand
+) -> Lane:
+    outer = f.new(f"udiv i64 {number}, {inner}")
+    column = f.subtract(number, f.multiply(outer, inner))
+    base = f.add(f.multiply(f.multiply(outer, n), inner), column)
+    return Lane(f, plan, layout, n, inner, base)
+
+
+def _lanes_each(f: FunctionText, n: Operand, inner: Operand) -> Operand:
+    """How many lanes a part sorts; neighbours share cache lines, where the stride is not 1."""
+    least = f.new(f"select i1 {f.new(f'icmp sgt i64 {inner}, 1')}, i64 16, i64 1")
+    each = f.larger(f.new(f"udiv i64 {PART_ELEMENTS}, {f.larger(n, 1)}"), 1)
+    return f.new(f"and i64 {f.add(each, f.subtract(least, 1))}, {f.subtract(0, least)}")
+
+
+# --- few long lanes -------------------------------------------------------------------------------
+
+
+def _long_module(plan: Plan, layout: Layout) -> str:
+    """Each lane in turn: records of its elements, segments of them, their sorts, and elements.
+
+    The number of the lane, whether it has a -0, and the list of segments, stand at the end of the
+    scratch memory that all threads share.
+    """
+    text = ModuleText()
+    records = plan.records
+    define_sorts(text, plan)
+
+    def shared(f: FunctionText) -> tuple[Operand, Operand, Operand]:
+        return cut_records(f, layout.pointer(f, "scratch"), records, layout.size(f, "n"))
+
+    def current(f: FunctionText) -> tuple[Lane, tuple[Operand, Operand, Operand]]:
+        copies = shared(f)
+        number = f.load_word(copies[2], 0)
+        n, inner = layout.size(f, "n"), layout.size(f, "inner")
+        return _lane(f, plan, layout, n, inner, number), copies
+
+    define_segments(text, records)
+    fill = text.part("fill_chunk")
+    lane, copies = current(fill)
+    bounds = part_bounds(fill, lane.n, PART_ELEMENTS)
+    lane.fill(copies[0], bounds, fill.offset(copies[2], 8))
+    segment = text.part("sort_segment")
+    copies = shared(segment)
+    place = segment.multiply("%thread", records.histogram_bytes)
+    histograms = segment.offset(segment.offset(copies[2], LISTS), place)
+    segment.do(
+        f"call void @sort_listed(ptr {segment.offset(copies[2], 64)}, i64 %part, ptr {histograms})"
+    )
+    finish = text.part("finish_chunk")
+    lane, copies = current(finish)
+    lane.finish(copies[0], part_bounds(finish, lane.n, PART_ELEMENTS))
+    e = text.entry()
+    n = layout.size(e, "n")
+    chunks = ceiling_divide(e, n, PART_ELEMENTS)
+
+    def one(number: Operand) -> None:
+        a, b, rest = shared(e)
+        minus = e.offset(rest, 8)
+        e.do(f"store i64 {number}, ptr {rest}")
+        e.do(f"store i64 0, ptr {minus}")
+        run_parts(e, "fill_chunk", chunks)
+        listed = e.offset(rest, 64)
+        e.do(f"store i64 0, ptr {listed}")
+        e.do(f"call void @list_segments(ptr {a}, ptr {b}, ptr {a}, i64 {n}, i64 0, ptr {listed})")
+        run_parts(e, "sort_segment", e.load_word(listed, 0))
+        run_parts(e, "finish_chunk", chunks)
+        _lane(e, plan, layout, n, layout.size(e, "inner"), number).restore_zeros(a, minus)
+
+    e.branch(e.new(f"icmp sgt i64 {n}, 0"), lambda: e.loop(0, layout.size(e, "lanes"), 1, one))
+    return text.text()
