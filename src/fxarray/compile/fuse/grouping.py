@@ -1,0 +1,360 @@
+"""Which operations of a Program become one kernel.
+
+Operations are visited from the last to the first, so that all that read a result are known. An
+operation joins the group that reads it, if the rules allow it: it is then never stored, or stored
+beside the group's other results. Where several groups read it, they are merged if they go through
+the same elements; else it is computed again in each if that costs less than memory traffic, or
+stored. The rules are in `joining`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+from fxarray.compile.fuse.group import Group, Node, StepNode
+from fxarray.compile.fuse.joining import Joining, is_cheap, may_merge, merged
+from fxarray.compile.fuse.policy import Policy
+from fxarray.compile.fuse.summary import Summary, summaries
+from fxarray.core.ir import Equation, Program, Var
+from fxarray.core.primitive import Primitive
+from fxarray.core.types import ArrayType
+from fxarray.kernel import sizes
+from fxarray.kernel.ir import Affine
+
+# How many nodes a search for a dependency visits before it takes one for granted.
+_SEARCH = 200
+# How many groups that read one value are considered for merging.
+_READERS = 8
+# Operations that keep the elements in their order, though their indices may not be affine.
+_SAME_MEMORY = frozenset(["reshape", "copy", "stop_gradient", "checkpoint_name"])
+
+
+class Grouping:
+    """The nodes of a Program; `order` gives them in an order to run them in.
+
+    Args:
+      program: simplified, so without calls.
+      policy: the device's.
+    """
+
+    def __init__(self, program: Program, policy: Policy) -> None:
+        self.program = program
+        self.policy = policy
+        self.joining = Joining(policy)
+        self.producers: dict[Var, int] = {}
+        for number, equation in enumerate(program.equations):
+            for variable in equation.outputs:
+                self.producers[variable] = number
+        # Groups that read a variable, and steps that do; None stands for the Program's outputs.
+        self.readers: dict[Var, dict[Group, None]] = {}
+        self.outside: dict[Var, list[StepNode | None]] = {}
+        # The nodes that make what is in memory.
+        self.homes: dict[Var, Node] = {}
+        # Variables that are the memory of another one, and the reverse.
+        self.views: dict[Var, Var] = {}
+        self.viewers: dict[Var, list[Var]] = {}
+        self.empty: set[Var] = set()
+        self.steps: list[StepNode] = []
+        self.groups: dict[Group, None] = {}
+        for atom in program.outputs:
+            if type(atom) is Var:
+                self.outside.setdefault(atom, []).append(None)
+        for number in range(len(program.equations) - 1, -1, -1):
+            self._visit(number, program.equations[number])
+        for variable in program.inputs:
+            self._merge_readers(variable)
+
+    # --- one operation ----------------------------------------------------------------------------
+
+    def _visit(self, number: int, equation: Equation) -> None:
+        op, outputs = equation.op, equation.outputs
+        if op.effects or not self._fusable(equation):
+            if not self._view(equation):
+                self._step(number, equation)
+            return
+        found = summaries(op, [a.type for a in equation.inputs], [v.type for v in outputs])
+        if any(summary is None for summary in found):
+            if not self._view(equation):
+                self._step(number, equation)
+            return
+        known: tuple[Summary, ...] = found  # type: ignore[assignment]
+        if all(_is_empty(variable.type) for variable in outputs):
+            self.empty.update(outputs)
+            return
+        groups = self._groups_reading(outputs)
+        outside = [v for v in outputs if self._is_needed_in_memory(v)]
+        if not groups and not outside:
+            return
+        if known[0].same_memory and type(equation.inputs[0]) is Var:
+            self._place_view(number, equation, known, groups, bool(outside))
+        elif all(is_cheap(equation, summary) for summary in known):
+            self._place_cheap(number, equation, known, groups, outside)
+        else:
+            self._place(number, equation, known, groups, outside)
+
+    def _fusable(self, equation: Equation) -> bool:
+        op = equation.op
+        return type(op).lower is not Primitive.lower and not self.policy.runs_whole(op)
+
+    def _view(self, equation: Equation) -> bool:
+        """Whether an operation's result is its operand's memory; if so, note it."""
+        if equation.op.name not in _SAME_MEMORY or type(equation.inputs[0]) is not Var:
+            return False
+        self._note_view(equation.outputs[0], equation.inputs[0])
+        return True
+
+    def _note_view(self, variable: Var, operand: Var) -> None:
+        self.views[variable] = operand
+        self.viewers.setdefault(operand, []).append(variable)
+
+    def _step(self, number: int, equation: Equation) -> None:
+        node = StepNode(number, number)
+        self.steps.append(node)
+        for variable in equation.outputs:
+            self.homes[variable] = node
+            self._merge_readers(variable)
+        for atom in equation.inputs:
+            if type(atom) is Var:
+                self.outside.setdefault(atom, []).append(node)
+
+    def _place_view(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        groups: list[Group],
+        outside: bool,
+    ) -> None:
+        operand: Any = equation.inputs[0]
+        producer = self.producers.get(operand)
+        computed = producer is not None and self._fusable(self.program.equations[producer])
+        alone = computed and not outside and len(groups) == 1
+        if alone and self._absorb(number, equation, known, groups[0], ()):
+            return
+        self._note_view(equation.outputs[0], operand)
+
+    def _place_cheap(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        groups: list[Group],
+        outside: list[Var],
+    ) -> None:
+        failed = [g for g in groups if not self._absorb(number, equation, known, g, ())]
+        for variable in equation.outputs:
+            if variable in outside or any(variable in group.reads for group in failed):
+                self._root(number, equation, known, [variable])
+
+    def _place(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        groups: list[Group],
+        outside: list[Var],
+    ) -> None:
+        groups = self._merge_all(equation.outputs, groups)
+        for group in sorted(groups, key=lambda g: g.first):
+            kept = [
+                v
+                for v in equation.outputs
+                if v in outside or any(g is not group for g in self._groups_reading([v]))
+            ]
+            if kept and not self._comes_before_users(group, equation.outputs):
+                continue
+            if self._absorb(number, equation, known, group, kept):
+                return
+        shapes: dict[Any, list[Var]] = {}
+        for variable in equation.outputs:
+            if variable in outside or self.readers.get(variable):
+                shape = sizes.kernel_shape(variable.type.shape)
+                shapes.setdefault(shape, []).append(variable)
+        for variables in shapes.values():
+            self._root(number, equation, known, variables)
+
+    def _root(
+        self, number: int, equation: Equation, known: tuple[Summary, ...], variables: list[Var]
+    ) -> None:
+        group = Group(number, number)
+        shape = sizes.kernel_shape(variables[0].type.shape)
+        place = [Affine() if s == 1 else Affine.of(group.new_axis(s)) for s in shape]
+        self.groups[group] = None
+        for variable in variables:
+            group.reads[variable] = {tuple(place): frozenset()}
+        accepted = self._absorb(number, equation, known, group, variables, alone=True)
+        assert accepted, equation
+
+    def _absorb(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        group: Group,
+        kept: Iterable[Var],
+        alone: bool = False,
+    ) -> bool:
+        before = set(group.reads)
+        if not self.joining.absorb(number, equation, known, group, kept, alone):
+            return False
+        for variable in before - set(group.reads):
+            self.readers.get(variable, {}).pop(group, None)
+        for variable in set(group.reads) - before:
+            self.readers.setdefault(variable, {})[group] = None
+        for variable in kept:
+            self.homes[variable] = group
+        return True
+
+    # --- who reads what ---------------------------------------------------------------------------
+
+    def _groups_reading(self, variables: Iterable[Var]) -> list[Group]:
+        found: dict[Group, None] = {}
+        for variable in variables:
+            found.update(self.readers.get(variable, {}))
+        return list(found)
+
+    def _is_needed_in_memory(self, variable: Var) -> bool:
+        if self.outside.get(variable):
+            return True
+        return any(
+            self.readers.get(view) or self._is_needed_in_memory(view)
+            for view in self.viewers.get(variable, ())
+        )
+
+    def _users(self, variable: Var) -> list[Node]:
+        """All nodes that read a variable or what is a view of it."""
+        found: list[Node] = []
+        stack = [variable]
+        while stack:
+            current = stack.pop()
+            found.extend(self.readers.get(current, {}))
+            found.extend(node for node in self.outside.get(current, ()) if node is not None)
+            stack.extend(self.viewers.get(current, ()))
+        return found
+
+    def _comes_before_users(self, group: Group, variables: Iterable[Var]) -> bool:
+        """Whether a group can store variables for all others that read them."""
+        return not any(
+            user is not group and self._depends(group, user)
+            for variable in variables
+            for user in self._users(variable)
+        )
+
+    def _depends(self, node: Node, other: Node) -> bool:
+        """Whether a node needs, through any others, what another one makes."""
+        seen = {node}
+        stack = [node]
+        while stack:
+            for variable in self._needs(stack.pop()):
+                while variable in self.views:
+                    variable = self.views[variable]
+                home = self.homes.get(variable)
+                if home is None or home in seen or home.last < other.first:
+                    continue
+                if home is other or len(seen) > _SEARCH:
+                    return True
+                seen.add(home)
+                stack.append(home)
+        return False
+
+    def _needs(self, node: Node) -> Iterable[Var]:
+        if isinstance(node, Group):
+            return node.reads
+        inputs = self.program.equations[node.first].inputs
+        return [atom for atom in inputs if type(atom) is Var]
+
+    # --- merging ----------------------------------------------------------------------------------
+
+    def _merge_readers(self, variable: Var) -> None:
+        groups = self._groups_reading([variable])
+        if 1 < len(groups) <= _READERS:
+            self._merge_all([variable], groups, whole=True)
+
+    def _merge_all(
+        self, variables: Iterable[Var], groups: list[Group], whole: bool = False
+    ) -> list[Group]:
+        """Merge those of the groups that may be; what remains."""
+        if len(groups) > _READERS:
+            return groups
+        remaining: list[Group] = []
+        for group in groups:
+            for place, other in enumerate(remaining):
+                union = self._merge(variables, other, group, whole)
+                if union is not None:
+                    remaining[place] = union
+                    break
+            else:
+                remaining.append(group)
+        return remaining
+
+    def _merge(
+        self, variables: Iterable[Var], first: Group, second: Group, whole: bool
+    ) -> Group | None:
+        renaming = may_merge(self.policy, variables, first, second, whole)
+        if renaming is None:
+            return None
+        if self._depends(first, second) or self._depends(second, first):
+            return None
+        for variable in second.reads:
+            readers = self.readers[variable]
+            readers.pop(second, None)
+            readers[first] = None
+        for variable in second.roots:
+            self.homes[variable] = first
+        self.groups.pop(second)
+        merged(first, second, renaming)
+        return first
+
+    # --- order ------------------------------------------------------------------------------------
+
+    def order(self) -> list[Node]:
+        """The nodes, each after those whose results it reads, near their places in the Program."""
+        nodes: list[Node] = [*self.steps, *self.groups]
+        waiting: dict[Node, int] = {}
+        followers: dict[Node, list[Node]] = {node: [] for node in nodes}
+        for node in nodes:
+            sources = self._sources(node)
+            waiting[node] = len(sources)
+            for source in sources:
+                followers[source].append(node)
+        ordered = sorted(
+            [
+                n
+                for n in self.steps
+                if any(e.ordered for e in self.program.equations[n.first].effects)
+            ],
+            key=lambda n: n.first,
+        )
+        for before, after in pairwise(ordered):
+            followers[before].append(after)
+            waiting[after] += 1
+        numbers = {node: place for place, node in enumerate(nodes)}
+        ready = [(n.last, numbers[n], n) for n in nodes if not waiting[n]]
+        heapq.heapify(ready)
+        result: list[Node] = []
+        while ready:
+            node = heapq.heappop(ready)[2]
+            result.append(node)
+            for follower in followers[node]:
+                waiting[follower] -= 1
+                if not waiting[follower]:
+                    heapq.heappush(ready, (follower.last, numbers[follower], follower))
+        assert len(result) == len(nodes), "groups depend on one another"
+        return result
+
+    def _sources(self, node: Node) -> set[Node]:
+        found: set[Node] = set()
+        for variable in self._needs(node):
+            while variable in self.views:
+                variable = self.views[variable]
+            home = self.homes.get(variable)
+            if home is not None and home is not node:
+                found.add(home)
+        return found
+
+
+def _is_empty(type: ArrayType) -> bool:
+    return any(isinstance(size, int) and size == 0 for size in type.shape)

@@ -1,0 +1,440 @@
+"""The rules of fusing: when an operation joins a group, and when two groups become one.
+
+A kernel should read each operand once, keep a row that it reads again in the cache, and compute
+nothing expensive twice. So:
+
+- Elements are computed again (at other indices, in another kernel, for each row) only where that
+  costs a few additions.
+- A reduction whose result is used again over the reduced axes (softmax) wants the whole row at
+  hand: the row must fit the cache, and all such reductions of a kernel must be over the same axes.
+- All values of a kernel vary along some of the axes of its largest one.
+- A product of matrices takes elementwise operations after it, and moves and conversions before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from fxarray.compile.fuse.group import (
+    FACTOR,
+    NO_AXES,
+    Axes,
+    Group,
+    Place,
+    axes_of,
+    compose,
+    covers_once,
+    divide,
+    extent,
+    plain_axis,
+    sorted_parts,
+)
+from fxarray.compile.fuse.policy import Policy
+from fxarray.compile.fuse.summary import Opaque, Position, Summary
+from fxarray.core.ir import Equation, Var
+from fxarray.kernel import sizes
+from fxarray.kernel.ir import Affine
+
+# The index of an axis that is reduced over, or None for a new axis.
+Chosen: TypeAlias = "Affine | None"
+
+# What computing an element again may cost, in additions, instead of storing it.
+CHEAP = 6
+# At how many different indices a kernel may compute a cheap value.
+_REPEATS = 6
+_COLUMN = 512
+
+
+def is_cheap(equation: Equation, summary: Summary) -> bool:
+    """Whether to compute the result again in every kernel that reads it."""
+    if summary.reduced or summary.scanned or summary.contract or summary.expensive:
+        return False
+    if summary.is_view:
+        return True
+    large = [a for a in equation.inputs if type(a) is Var and a.type.shape]
+    return summary.cost <= CHEAP and len(large) == 0
+
+
+class Joining:
+    """The rules, for one device."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def absorb(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        group: Group,
+        kept: Iterable[Var],
+        alone: bool,
+    ) -> bool:
+        """Take an operation into a group, unless a rule forbids it.
+
+        Args:
+          number: its place in the Program.
+          equation: the operation.
+          known: what its results need.
+          group: a group that reads a result of it.
+          kept: results to be stored.
+          alone: whether the group has nothing else, so that everything is allowed.
+        """
+        kept = list(kept)
+        wanted = [
+            (output, variable)
+            for output, variable in enumerate(equation.outputs)
+            if variable in group.reads
+        ]
+        for _, variable in wanted:
+            if variable in kept and not self._storable(group, variable):
+                return False
+        for output, variable in wanted:
+            if not alone and not self._allowed(equation, known[output], group, variable):
+                return False
+        for output, variable in wanted:
+            if not self._split(group, known[output], variable):
+                return False
+        plans: list[tuple[Summary, Var, Place, Axes, dict[str, Position], tuple[Chosen, ...]]] = []
+        for output, variable in wanted:
+            summary = known[output]
+            for place, below in group.reads[variable].items():
+                index = _index_of(group, summary, place)
+                if index is None:
+                    return False
+                chosen = self._reduced_axes(group, summary, place, index, alone)
+                if chosen is None:
+                    return False
+                if not alone and not self._reduction_allowed(group, summary, chosen, below, place):
+                    return False
+                plans.append((summary, variable, place, below, index, chosen))
+        reads: list[tuple[Var, Place, Axes]] = []
+        for summary, _, place, below, index, chosen in plans:
+            self._commit_axes(group, summary, index, chosen)
+            lower = below | axes_of(place)
+            if summary.contract:
+                lower |= {FACTOR}
+            for demand in summary.demands:
+                atom: Any = equation.inputs[demand.operand]
+                if type(atom) is not Var:
+                    continue
+                key = (number, demand.operand)
+                positions = tuple(
+                    [
+                        Affine() if size == 1 else compose(position, index, (key, axis))
+                        for axis, (position, size) in enumerate(
+                            zip(demand.index, sizes.kernel_shape(atom.type.shape), strict=True)
+                        )
+                    ]
+                )
+                reads.append((atom, positions, lower))
+            self._note(group, summary, index, chosen, below)
+        for _, variable in wanted:
+            places = group.reads.pop(variable)
+            if variable in kept:
+                group.roots[variable] = next(iter(places))  # type: ignore[assignment]
+        for read in reads:
+            group.read(*read)
+        group.members.add(number)
+        group.first = min(group.first, number)
+        group.last = max(group.last, number)
+        return True
+
+    # --- rules ------------------------------------------------------------------------------------
+
+    def _storable(self, group: Group, variable: Var) -> bool:
+        places = group.reads[variable]
+        if len(places) != 1 or len(group.roots) + len(group.reads) >= self.policy.kernel_buffers:
+            return False
+        shape = sizes.kernel_shape(variable.type.shape)
+        return covers_once(group, next(iter(places)), shape)
+
+    def _allowed(self, equation: Equation, summary: Summary, group: Group, variable: Var) -> bool:
+        places = group.reads[variable]
+        count = len(places)
+        operations = group.operations + summary.operations * count
+        if operations > self.policy.kernel_operations and not summary.is_view:
+            return False
+        if len(group.members) >= self.policy.kernel_operations:
+            return False
+        operands = {a for a in equation.inputs if type(a) is Var} - group.reads.keys()
+        buffers = len(group.reads) + len(group.roots) + len(operands) - 1
+        if len(operands) > 1 and buffers > self.policy.kernel_buffers:
+            return False
+        if any(FACTOR in below for below in places.values()) and not _may_be_factor(summary, count):
+            return False
+        if summary.is_view:
+            return count <= 4 * _REPEATS
+        if count > 1 and (summary.cost > CHEAP or count > _REPEATS or summary.reduced):
+            return False
+        shape = sizes.kernel_shape(variable.type.shape)
+        own = sizes.typical(sizes.product(shape))
+        heavy = summary.expensive or summary.cost > CHEAP or bool(summary.reduced)
+        for place in places:
+            if any(isinstance(position, Opaque) for position in place):
+                if summary.reduced or summary.scanned or summary.contract:
+                    return False
+                if heavy and extent(group, axes_of(place)) > own:
+                    return False
+            if heavy and self._repeated(group, place):
+                return False
+        if summary.contract:
+            return self._contract_allowed(group, places, shape)
+        return not (summary.scanned and (group.reduced or group.contract))
+
+    def _repeated(self, group: Group, place: Place) -> bool:
+        """Whether an element is computed again in each round of a loop outside its own axes."""
+        axes = axes_of(place)
+        if not axes or group.elements < self.policy.large:
+            return False
+        outer = list(group.axes)[: len(axes)]
+        return not axes.issuperset(outer)
+
+    def _contract_allowed(self, group: Group, places: Mapping[Place, Axes], shape: Any) -> bool:
+        if group.contract or group.reduced or group.scanned:
+            return False
+        (place,) = places
+        return covers_once(group, place, shape) and axes_of(place) == frozenset(group.axes)
+
+    def _reduced_axes(
+        self,
+        group: Group,
+        summary: Summary,
+        place: Place,
+        index: dict[str, Position],
+        alone: bool,
+    ) -> tuple[Chosen, ...] | None:
+        """The group's axes that a reduction goes over: None for new ones."""
+        if not summary.reduced:
+            return ()
+        taken = set(axes_of(place))
+        chosen: list[Chosen] = []
+        fresh = False
+        for name, size in summary.reduced:
+            known = index.get(name)
+            if known is not None:  # it is an axis of the result
+                if not isinstance(known, Affine):
+                    return None
+                chosen.append(known)
+                continue
+            match = None if summary.contract and not alone else _unused(group, size, taken)
+            taken.update(() if match is None else match.axes)
+            chosen.append(match)
+            fresh = fresh or match is None
+        if fresh and not alone and not axes_of(place).issuperset(group.axes):
+            return None
+        return tuple(chosen)
+
+    def _reduction_allowed(
+        self, group: Group, summary: Summary, chosen: tuple[Chosen, ...], below: Axes, place: Place
+    ) -> bool:
+        if not chosen or summary.contract:
+            return True
+        if group.contract or group.scanned:
+            return False
+        if not all(_is_regular(group, position) for position in place):
+            return False
+        axes = frozenset([name for span in chosen if span is not None for name in span.axes])
+        again = axes & below
+        if not again:
+            return True
+        if group.reused and group.reused != axes:
+            return False
+        row = extent(group, axes)
+        rows = max(group.elements // max(row, 1), 1)
+        if row > self.policy.row_elements or (rows < 16 and row > self.policy.large):
+            return False
+        trailing = list(group.axes)[-1] in axes
+        return trailing or row <= _COLUMN or group.elements < self.policy.large
+
+    def _split(self, group: Group, summary: Summary, variable: Var) -> bool:
+        """Write the group's axes as an operation (a reshape) needs them."""
+        for dimension, parts in summary.splits:
+            for place in list(group.reads[variable]):
+                position = place[dimension]
+                if divide(group, position, parts) is not None:
+                    continue
+                axis = plain_axis(position)
+                if axis is None or not _is_stored(group, axis):
+                    return False
+                if any(axis in axes for axes in group.reduced) or axis in group.scanned:
+                    return False
+                if sizes.product(parts) != group.axes[axis]:
+                    return False
+                group.split(axis, parts)
+                break
+        return True
+
+    # --- changes ----------------------------------------------------------------------------------
+
+    def _commit_axes(
+        self, group: Group, summary: Summary, index: dict[str, Position], chosen: tuple[Chosen, ...]
+    ) -> None:
+        for (name, size), span in zip(summary.reduced, chosen, strict=True):
+            if name not in index:
+                index[name] = Affine.of(group.new_axis(size)) if span is None else span
+
+    def _note(
+        self,
+        group: Group,
+        summary: Summary,
+        index: dict[str, Position],
+        chosen: tuple[Chosen, ...],
+        below: Axes,
+    ) -> None:
+        group.operations += summary.operations
+        group.contract = group.contract or summary.contract
+        for name in summary.scanned:
+            group.scanned.update(index[name].axes)
+        if chosen and not summary.contract:
+            axes = frozenset().union(*[index[name].axes for name, _ in summary.reduced])
+            group.reduced.add(axes)
+            if axes & below:
+                group.reused = axes
+
+
+def _unused(group: Group, size: Any, taken: set[str]) -> Affine | None:
+    """An axis, or axes that were split from one, of a size and not taken."""
+    if size == 1:
+        return Affine()
+    for name, known in group.axes.items():
+        if known == size and name not in taken:
+            return Affine.of(name)
+    for span, known in group.spans:
+        if known == size and taken.isdisjoint(span.axes):
+            return span
+    return None
+
+
+def _is_regular(group: Group, position: Position) -> bool:
+    if not isinstance(position, Affine):
+        return False
+    return not position.terms or (
+        position.constant == 0 and sorted_parts(group, position) is not None
+    )
+
+
+def _is_stored(group: Group, axis: str) -> bool:
+    return any(axis in position.axes for index in group.roots.values() for position in index)
+
+
+def _may_be_factor(summary: Summary, count: int) -> bool:
+    if summary.reduced or summary.scanned or summary.contract or count > 1:
+        return False
+    return summary.cost <= 1 and len(summary.demands) <= 1
+
+
+def _index_of(group: Group, summary: Summary, place: Place) -> dict[str, Position] | None:
+    """The positions of the axes of a summary."""
+    index: dict[str, Position] = {}
+    splits = dict(summary.splits)
+    for dimension, position in enumerate(place):
+        parts = splits.get(dimension)
+        if parts is None:
+            index[f"i{dimension}"] = position
+            continue
+        divided = divide(group, position, parts)
+        if divided is None:
+            return None
+        for number, part in enumerate(divided):
+            index[f"i{dimension}_{number}"] = part
+    return index
+
+
+# --- merging --------------------------------------------------------------------------------------
+
+
+def may_merge(
+    policy: Policy, variables: Iterable[Var], first: Group, second: Group, whole: bool
+) -> dict[str, str] | None:
+    """How the second group's axes are called in the first one if both become one, or None.
+
+    Args:
+      policy: the device's.
+      variables: what both read; they meet there.
+      first: a group.
+      second: another one.
+      whole: whether both must read all that they go through.
+    """
+    if (
+        first.contract
+        or second.contract
+        or first.operations + second.operations > (policy.kernel_operations)
+    ):
+        return None
+    if (first.scanned or second.scanned) and (first.reduced or second.reduced):
+        return None
+    buffers = len(first.reads.keys() | second.reads.keys()) + len(first.roots) + len(second.roots)
+    if buffers > policy.kernel_buffers:
+        return None
+    for variable in variables:
+        renaming = _matching(first, second, variable, whole)
+        if renaming is not None:
+            reused = frozenset([renaming.get(name, name) for name in second.reused])
+            if first.reused and reused and first.reused != reused:
+                return None
+            return renaming
+    return None
+
+
+def _matching(first: Group, second: Group, variable: Var, whole: bool) -> dict[str, str] | None:
+    for place in first.reads.get(variable, ()):
+        for other in second.reads.get(variable, ()):
+            renaming = _same_axes(place, other)
+            if renaming is None:
+                continue
+            missing = [name for name in second.axes if name not in renaming]
+            extra = [name for name in first.axes if name not in renaming.values()]
+            if not missing and not extra:
+                return renaming
+            if whole or (missing and extra):
+                continue
+            if missing and list(renaming) == list(second.axes)[: len(renaming)]:
+                return renaming
+            if extra and list(renaming.values()) == list(first.axes)[: len(renaming)]:
+                return renaming
+    return None
+
+
+def _same_axes(place: Place, other: Place) -> dict[str, str] | None:
+    renaming: dict[str, str] = {}
+    for mine, theirs in zip(place, other, strict=True):
+        if isinstance(mine, Affine) and not mine.terms and mine == theirs:
+            continue
+        name, its = plain_axis(mine), plain_axis(theirs)
+        if name is None or its is None or renaming.get(its, name) != name:
+            return None
+        renaming[its] = name
+    return renaming if len(set(renaming.values())) == len(renaming) else None
+
+
+def merged(first: Group, second: Group, renaming: Mapping[str, str]) -> None:
+    """Take the second group into the first one."""
+    changes: dict[str, Affine] = {}
+    order = list(second.axes.items())
+    if len(second.axes) > len(renaming):
+        # The second one goes through more: its order of axes counts.
+        axes: dict[str, Any] = {}
+        for name, size in order:
+            known = renaming.get(name)
+            if known is None:
+                known = f"a{first.count}"
+                first.count += 1
+            changes[name] = Affine(((known, 1),))
+            axes[known] = size
+        first.axes = axes
+    else:
+        changes = {name: Affine(((known, 1),)) for name, known in renaming.items()}
+    second.rename(changes)
+    for variable, places in second.reads.items():
+        for place, below in places.items():
+            first.read(variable, place, below)
+    first.roots.update(second.roots)
+    first.members |= second.members
+    first.operations += second.operations
+    first.reduced |= second.reduced
+    first.reused = first.reused or second.reused or NO_AXES
+    first.scanned |= second.scanned
+    first.first = min(first.first, second.first)
+    first.last = max(first.last, second.last)

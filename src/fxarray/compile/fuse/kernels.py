@@ -1,0 +1,235 @@
+"""Kernels of regions: some operations, computed together for the elements of their results.
+
+A `Region` names its operations, operands and results by numbers, so equal parts of a Program (the
+layers of a model) are one region, which is lowered once and becomes one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from fxarray.core.caches import register_cache
+from fxarray.core.primitive import Primitive
+from fxarray.kernel import sizes
+from fxarray.kernel.build import Builder, Index, Lowered, Value
+from fxarray.kernel.indices import NotAffine, SplitAxis
+from fxarray.kernel.ir import Affine, Buffer, Const, Kernel
+from fxarray.kernel.sizes import Size
+
+# Contractions of at most so many products are written as a sum of products.
+SMALL_CONTRACTION = 1024
+
+
+@dataclass(frozen=True)
+class External:
+    """An operand in memory: its number among the region's."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """A result of one of the region's operations."""
+
+    operation: int
+    output: int
+
+
+Operand: TypeAlias = External | Result | Const
+
+
+@dataclass(frozen=True)
+class Region:
+    """Operations that become one kernel.
+
+    Args:
+      axes: names and sizes.
+      operations: operations and their operands, which are external or results of earlier ones.
+      externals: shape and dtype of operands in memory.
+      roots: results to be stored, with the index of their elements in terms of the axes.
+      types: shape and dtype of the roots.
+      spans: expressions over several axes that run through a size, for reductions over such.
+    """
+
+    axes: tuple[tuple[str, Size], ...]
+    operations: tuple[tuple[Primitive, tuple[Operand, ...]], ...]
+    externals: tuple[tuple[tuple[Size, ...], str], ...]
+    roots: tuple[tuple[Result, Index], ...]
+    types: tuple[tuple[tuple[Size, ...], str], ...]
+    spans: tuple[tuple[Affine, Size], ...] = ()
+
+
+@dataclass(frozen=True)
+class RegionKernel:
+    """The kernel of a region, and which externals its inputs are."""
+
+    kernel: Kernel
+    inputs: tuple[int, ...]
+
+
+class Materialise(Exception):
+    """A region cannot be one kernel: the results of an operation must be in memory.
+
+    Args:
+      operation: its number.
+    """
+
+    def __init__(self, operation: int) -> None:
+        super().__init__(f"operation {operation} must be in memory")
+        self.operation = operation
+
+
+class FusingBuilder(Builder):
+    """A Builder that writes small contractions as sums of products, which fuse like all sums."""
+
+    def contract(self, a: Value, b: Value, axes: Any, dtype: str) -> Value:
+        free_a = self.value_axes[a] - self.value_axes[b] - set(axes)
+        free_b = self.value_axes[b] - self.value_axes[a] - set(axes)
+        every = self.value_axes[a] | self.value_axes[b]
+        count = sizes.product([self.axes[name] for name in every])
+        few = isinstance(count, int) and count <= SMALL_CONTRACTION
+        alone = all(self.axes[name] == 1 for name in (*free_a, *free_b))
+        if few or alone:
+            product = self.op("mul", self.convert(a, dtype), self.convert(b, dtype))
+            return self.reduce("sum", axes, product)[0]
+        return super().contract(a, b, axes, dtype)
+
+
+_KERNELS: dict[Region, RegionKernel] = {}
+_LIMIT = 4096
+
+
+def region_kernel(region: Region) -> RegionKernel:
+    """The kernel of a region.
+
+    Raises:
+      Materialise: an index would not be affine.
+    """
+    known = _KERNELS.get(region)
+    if known is None:
+        known = _lower(region)
+        if len(_KERNELS) >= _LIMIT:
+            _KERNELS.clear()
+        _KERNELS[region] = known
+    return known
+
+
+def _lower(region: Region) -> RegionKernel:
+    while True:
+        try:
+            return _Lowering(region).run()
+        except SplitAxis as split:
+            # Only axes of the results are ours to split: _Lowering made sure of that.
+            region = _split(region, split.axis, split.sizes)
+
+
+def _split(region: Region, axis: str, parts: tuple[Size, ...]) -> Region:
+    names = [f"{axis}_{part}" for part in range(len(parts))]
+    whole = split_index(names, parts)
+    new_axes: list[tuple[str, Size]] = []
+    for name, size in region.axes:
+        new_axes.extend(zip(names, parts, strict=True) if name == axis else [(name, size)])
+    roots = [
+        (result, tuple([position.replace({axis: whole}) for position in index]))
+        for result, index in region.roots
+    ]
+    spans = [(span.replace({axis: whole}), size) for span, size in region.spans]
+    spans.append((whole, dict(region.axes)[axis]))
+    return replace(region, axes=tuple(new_axes), roots=tuple(roots), spans=tuple(spans))
+
+
+def split_index(names: Any, parts: Any) -> Affine:
+    """The index of an axis in terms of the axes that it is split into."""
+    whole, step = Affine(), 1
+    for name, size in zip(reversed(names), reversed(parts), strict=True):
+        whole = whole + Affine(((name, step),))
+        step = sizes.multiply(step, size)
+    return whole
+
+
+class _Lowering:
+    def __init__(self, region: Region) -> None:
+        self.region = region
+        self.roots = region.roots
+        self.builder = FusingBuilder(_name(region), dict(region.axes))
+        for span, size in region.spans:
+            self.builder.add_span(span, size)
+        self.results: dict[int, tuple[Lowered, ...]] = {}
+        self.externals: dict[int, tuple[Buffer, Lowered]] = {}
+        self.own_axes = {name for name, _ in region.axes}
+
+    def run(self) -> RegionKernel:
+        builder = self.builder
+        # Largest first: its axes are those of the loops, and reductions find theirs among them.
+        values: list[Value] = []
+        for result, index in self.roots:
+            values.append(self.value(result).element(index))
+        for number, (shape, dtype) in enumerate(self.region.types):
+            buffer = builder.output(f"y{number}", shape, dtype)
+            builder.store(buffer, self.roots[number][1], values[number])
+        kernel = builder.build()
+        numbers = {buffer.name: number for number, (buffer, _) in self.externals.items()}
+        return RegionKernel(kernel, tuple([numbers[buffer.name] for buffer in kernel.inputs]))
+
+    def value(self, operand: Operand) -> Lowered:
+        match operand:
+            case Const():
+                return self.builder.number(operand.value, operand.dtype)
+            case External():
+                return self.external(operand.number)
+            case Result():
+                return self.result(operand.operation)[operand.output]
+
+    def external(self, number: int) -> Lowered:
+        """A buffer enters the kernel when it is first read."""
+        shape, dtype = self.region.externals[number]
+
+        def load(index: Index) -> Value:
+            known = self.externals.get(number)
+            if known is None:
+                buffer = self.builder.input(f"x{len(self.externals)}", shape, dtype)
+                known = self.externals[number] = buffer, self.builder.of_buffer(buffer)
+            return known[1].element(index)
+
+        return Lowered(shape, dtype, load)
+
+    def result(self, number: int) -> tuple[Lowered, ...]:
+        known = self.results.get(number)
+        if known is None:
+            op, operands = self.region.operations[number]
+            lowered = self.guard(number, lambda: op.lower(self.builder, *map(self.value, operands)))
+            known = tuple([self.checked(number, one) for one in lowered])
+            self.results[number] = known
+        return known
+
+    def checked(self, number: int, lowered: Lowered) -> Lowered:
+        def element(index: Index) -> Value:
+            return self.guard(number, lambda: lowered.element(index))
+
+        return self.builder.lowered(lowered.shape, lowered.dtype, element)
+
+    def guard(self, number: int, action: Callable[[], Any]) -> Any:
+        try:
+            return action()
+        except SplitAxis as split:
+            if split.axis in self.own_axes:
+                raise
+            raise Materialise(number) from split
+        except NotAffine as error:
+            raise Materialise(number) from error
+
+
+def _name(region: Region) -> str:
+    names: list[str] = []
+    for op, _ in reversed(region.operations):
+        short = op.name.removesuffix("_in_dim").removesuffix("_element_type")
+        if short not in names:
+            names.append(short)
+        if len(names) == 4:
+            break
+    return "_".join(reversed(names))
+
+
+register_cache(_KERNELS.clear)
