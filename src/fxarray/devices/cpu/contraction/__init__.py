@@ -1,0 +1,1 @@
+"""Contractions on the CPU: packed and direct matrix products, convolutions, attention."""

@@ -1,0 +1,410 @@
+"""Products: from a kernel with one Contract to a routine.
+
+Everything is put together from small functions: a driver and a micro-kernel that know no shape,
+packing functions that know none either for operands that are read as they lie, and an epilogue.
+So a product of a new shape compiles nothing, and one with a new epilogue little more than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from fxarray.core.dims import ShapeVar
+from fxarray.devices.cpu.contraction import micro
+from fxarray.devices.cpu.contraction.driver import WORDS, Shape, driver, merge
+from fxarray.devices.cpu.contraction.epilogue import epilogue
+from fxarray.devices.cpu.contraction.evaluate import Piece
+from fxarray.devices.cpu.contraction.forms import Form, form_of
+from fxarray.devices.cpu.contraction.panels import Side, pack, steps_of
+from fxarray.devices.cpu.contraction.recognise import (
+    Group,
+    Product,
+    Run,
+    collapse,
+    is_plain,
+    recognise,
+    total,
+)
+from fxarray.devices.cpu.emit.features import using
+from fxarray.devices.cpu.emit.types import itemsize
+from fxarray.devices.cpu.native.routine import (
+    FunctionPointer,
+    InputPointer,
+    Routine,
+    ScratchPointer,
+    SizeWord,
+    Word,
+)
+from fxarray.devices.cpu.native.target import Target
+from fxarray.kernel import sizes
+from fxarray.kernel.ir import Affine, Buffer, Kernel, Load
+from fxarray.kernel.rewrite import needed
+from fxarray.kernel.sizes import Size
+
+# Steps of the sum for which a panel's piece and a tile's piece fit the first-level cache together.
+_PIECE = 512
+# Bytes of packed rows that stay in the second-level cache while the columns pass by.
+_BLOCK_BYTES = 768 << 10
+# Multiplications and additions that are worth another part.
+_GRAIN = 1 << 18
+
+
+def render(kernel: Kernel, target: Target) -> Routine | None:
+    """The routine of a product, or None where the kernel is none that can be rendered here."""
+    product = recognise(kernel)
+    if product is None:
+        return None
+    with using(target):
+        return _Plan(product, target).routine()
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand that is read as it lies: where, and its strides in elements.
+
+    Args:
+      buffer: the number of the input.
+      start: the first element.
+      inner: the number of inner batches.
+      strides: of outer batches, inner batches, rows, and the sum.
+      dtype: of the buffer.
+    """
+
+    buffer: int
+    start: Size
+    inner: Size
+    strides: tuple[Size, Size, Size, Size]
+    dtype: str
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        numbers = (self.start, self.inner, *self.strides)
+        return (InputPointer(self.buffer), *[SizeWord(number) for number in numbers])
+
+
+class _Plan:
+    """The choices for one product."""
+
+    def __init__(self, product: Product, target: Target) -> None:
+        self.product, self.target = product, target
+        self.kernel = kernel = product.kernel
+        node = product.node
+        a, b = kernel.dtypes[product.a], kernel.dtypes[product.b]
+        form = form_of(a, b, node.dtype, target)
+        if not product.depth or not isinstance(product.depth[-1].size, int):
+            form = replace(form, packed=form.dtype)
+        self.rows, self.columns = total(product.rows), total(product.columns)
+        self.batches = total(product.batch)
+        columns = sizes.typical(self.columns)
+        if isinstance(self.columns, int) and target.vector_bytes == 64:
+            if columns <= form.lanes:
+                form = replace(form, vectors=1)
+            elif 2 * form.lanes < columns <= 3 * form.lanes:
+                form = replace(form, vectors=3, height=8)
+        self.form = form
+        self.height = self._height()
+        self.steps = steps_of(product.depth, form)
+        self.a_plain = self._plain(product.a, product.rows)
+        self.b_plain = self._plain(product.b, product.columns)
+
+    def _height(self) -> int:
+        """Rows of the product in a tile: few rows are dealt out evenly."""
+        most = self.form.height // self.form.steps
+        if isinstance(self.rows, int) and self.rows < 8 * most:
+            tiles = max(1, -(-self.rows // most))
+            return max(1, -(-self.rows // tiles))
+        return most
+
+    def _plain(self, value: int, rows: Group) -> Operand | None:
+        kernel, product = self.kernel, self.product
+        if not is_plain(kernel, value):
+            return None
+        node = kernel.body[value]
+        assert isinstance(node, Load)
+        batch, rows = collapse(kernel, product.batch, [value]), collapse(kernel, rows, [value])
+        if len(batch) > 2 or len(rows) > 1 or len(product.depth) > 1:
+            return None
+        index = node.buffer.flat(node.index)
+        strides = [index.coefficient(run.axis) for run in (*batch, *rows, *product.depth)]
+        outer, inner = ([0, *strides] if len(batch) == 1 else strides)[:2] if batch else (0, 0)
+        rest = strides[len(batch) :]
+        row = rest[0] if rows else 0
+        depth = rest[-1] if product.depth else 0
+        number = [buffer.name for buffer in kernel.inputs].index(node.buffer.name)
+        size = batch[-1].size if batch else 1
+        if isinstance(size, int):
+            size = max(size, 1)
+        return Operand(number, index.constant, size, (outer, inner, row, depth), node.buffer.dtype)
+
+    # --- which way --------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> Shape:
+        """Which operands are packed, and whether the sum is split."""
+        form = self.form
+        rows, columns = sizes.typical(self.rows), sizes.typical(self.columns)
+        depth, batches = sizes.typical(self.steps), sizes.typical(self.batches)
+        simple = form.pair == 1 and not form.complex
+        a_direct = (
+            simple
+            and self.a_plain is not None
+            and self.a_plain.dtype == form.dtype
+            and isinstance(self.rows, int)
+            and self.rows >= self.height
+            and (columns <= 4 * form.width or rows * depth * form.item <= 32 << 10)
+        )
+        b_direct = (
+            simple
+            and self.b_plain is not None
+            and self.b_plain.dtype == form.dtype
+            and (self.b_plain.strides[2] == 1 or self.columns == 1)
+            and (rows <= 2 * self.height or columns * depth * form.item <= 32 << 10)
+        )
+        if b_direct:
+            return Shape(not a_direct, "no")
+        few = rows <= self.height or (batches > 1 and columns * depth * form.item <= 1 << 20)
+        if few or rows * columns * depth < 2 * _GRAIN:
+            return Shape(not a_direct, "local")
+        tiles = -(-rows // self.height) * -(-columns // form.width)
+        if tiles < 16 and depth >= 2048:
+            return Shape(True, "shared", True)
+        return Shape(not a_direct, "shared")
+
+    def _parts(self, shape: Shape) -> tuple[int, int, int, int]:
+        """Parts of batches, rows, columns and the sum, by the size of the work alone."""
+        form = self.form
+        rows, columns = sizes.typical(self.rows), sizes.typical(self.columns)
+        depth, batches = sizes.typical(self.steps), sizes.typical(self.batches)
+        tiles, panels = -(-rows // self.height), -(-columns // form.width)
+        one = rows * columns * depth
+        if shape.split:
+            return 1, 1, 1, max(1, min(16, depth // 256))
+        loose = shape.pack_b != "shared"
+        wanted = max(1, min(32, one * (batches if loose else 1) // _GRAIN))
+        batch_parts = max(1, min(batches, wanted)) if loose else 1
+        wanted = -(-wanted // batch_parts)
+        row_parts = max(1, min(wanted, -(-tiles // 6) if loose is False else tiles))
+        wanted = -(-wanted // row_parts) if row_parts < 8 else 1
+        # A panel that each part packs for itself is not packed again for other rows.
+        if shape.pack_b == "local" and panels > 1:
+            row_parts, wanted = 1, wanted * row_parts
+        return batch_parts, row_parts, max(1, min(wanted, panels)), 1
+
+    # --- putting it together ----------------------------------------------------------------------
+
+    def routine(self) -> Routine:
+        form, product = self.form, self.product
+        shape = self.shape
+        parts = self._parts(shape)
+        padded = form.padded(self.height * form.steps)
+        a_step = padded * form.item * form.steps
+        b_step = form.width * form.item * form.steps
+        tile = self.height * form.steps * form.width * form.item
+        depth = sizes.typical(self.steps)
+        block = max(1, min(16, _BLOCK_BYTES // max(1, depth * a_step)))
+        if shape.split:
+            block = max(1, min(16, parts[3] * _BLOCK_BYTES // max(1, depth * a_step)))
+
+        a_words, a_text = self._packed(True, padded) if shape.pack_a else (None, None)
+        b_words, b_text = self._packed(False, form.width) if shape.pack_b != "no" else (None, None)
+        if a_words is None:
+            assert self.a_plain is not None
+            a_words = self.a_plain.words
+        if b_words is None:
+            assert self.b_plain is not None
+            b_words = self.b_plain.words
+        piece = Piece(self.kernel)
+        epilogue_text = epilogue(piece, product, form, self.target)
+
+        packed_a = _up(sizes.multiply(self.steps, block * a_step)) if shape.pack_a else 0
+        panel = _up(sizes.multiply(self.steps, b_step)) if shape.pack_b == "local" else 0
+        tiles = _up(block * tile)
+        thread_bytes = sizes.add(sizes.add(packed_a, panel), tiles)
+        shared: Size = 0
+        if shape.pack_b == "shared":
+            whole = sizes.add(self.columns, form.width)
+            if isinstance(self.columns, int):
+                whole = -(-self.columns // form.width) * form.width
+            shared = sizes.multiply(sizes.multiply(self.steps, b_step // form.width), whole)
+        partial: Size = 0
+        if shape.split:
+            count = -(-sizes.typical(self.rows) // self.height) * -(
+                -sizes.typical(self.columns) // form.width
+            )
+            partial = parts[3] * count * tile
+        shared = _up(shared)
+        scratch = sizes.add(shared, _up(partial))
+        text = micro.packed(form, self.height * form.steps, self.target)
+        if not shape.pack_a or shape.pack_b == "no":
+            text = micro.direct(form, self.height, form.vectors, self.target)
+        nothing = SizeWord(0)
+        values: dict[str, Word | Size] = {
+            "rows": self.rows,
+            "columns": self.columns,
+            "steps": self.steps,
+            "batches": self.batches,
+            "height": self.height,
+            "width": form.width,
+            "a_step_bytes": a_step,
+            "b_step_bytes": b_step,
+            "tile_bytes": tile,
+            "block": block,
+            "piece": _PIECE,
+            "batch_parts": parts[0],
+            "row_parts": parts[1],
+            "column_parts": parts[2],
+            "sum_parts": parts[3],
+            "micro": FunctionPointer(text),
+            "pack_a": FunctionPointer(a_text) if a_text else nothing,
+            "pack_b": FunctionPointer(b_text) if b_text else nothing,
+            "epilogue": FunctionPointer(epilogue_text),
+            "merge": FunctionPointer(merge(form.element, form.lanes)) if shape.split else nothing,
+            "a_words": len(WORDS),
+            "b_words": len(WORDS) + len(a_words),
+            "epilogue_words": len(WORDS) + len(a_words) + len(b_words),
+            "item": form.item,
+            "scratch": ScratchPointer(),
+            "thread_offset": scratch,
+            "thread_bytes": thread_bytes,
+            "tiles_offset": sizes.add(packed_a, panel),
+            "panel_offset": packed_a,
+            "partial_offset": shared,
+        }
+        words = [_word(values[name]) for name in WORDS]
+        work = sizes.product([self.rows, self.columns, self.batches, *self._depth_sizes(), 2])
+        return Routine(
+            driver(shape),
+            (*words, *a_words, *b_words, *piece.words),
+            scratch,
+            thread_bytes,
+            sizes.multiply(work, 4 if form.complex else 1),
+            self._bytes_moved(),
+        )
+
+    def _depth_sizes(self) -> list[Size]:
+        return [run.size for run in self.product.depth]
+
+    def _bytes_moved(self) -> Size:
+        moved: Size = 0
+        for buffer in (*self.kernel.inputs, *self.kernel.outputs):
+            count = sizes.product(buffer.shape)
+            moved = sizes.add(moved, sizes.multiply(count, itemsize(buffer.dtype)))
+        return moved
+
+    def _packed(self, first: bool, width: int) -> tuple[tuple[Word, ...], str]:
+        """The words and the text of an operand's packing function."""
+        product, form = self.product, self.form
+        plain = self.a_plain if first else self.b_plain
+        if plain is not None:
+            along = "rows" if plain.strides[2] == 1 or plain.strides[3] != 1 else "depth"
+            contiguous = plain.strides[2 if along == "rows" else 3] == 1
+            if form.complex and along == "depth":
+                along, contiguous = "rows", False
+            batched = plain.strides[:2] != (0, 0)
+            known = _plain_pack(
+                form, first, width, plain.dtype, along, contiguous, batched, self.target
+            )
+            depth = product.depth[-1].size if product.depth else 1
+            return known.words(plain, depth), known.text
+        value = product.a if first else product.b
+        nodes = needed(self.kernel, [value])
+        rows = collapse(self.kernel, product.rows if first else product.columns, nodes)
+        batch = collapse(self.kernel, product.batch, nodes)
+        side = Side(form, first, width, value, batch, rows, product.depth, "rows")
+        side.along = self._along(side, nodes)
+        piece = Piece(self.kernel)
+        text = pack(piece, side)
+        return tuple(piece.words), text
+
+    def _along(self, side: Side, nodes: set[int]) -> str:
+        """What the lanes of a packing function run along: where loads are contiguous."""
+        if side.form.complex or not side.depth:
+            return "rows"
+        row = side.rows[-1].axis if side.rows else ""
+        depth = side.depth[-1].axis
+        for number in sorted(nodes):
+            node = self.kernel.body[number]
+            if isinstance(node, Load):
+                index = node.buffer.flat(node.index)
+                if index.coefficient(depth) == 1 and index.coefficient(row) not in (0, 1):
+                    return "depth"
+        return "rows"
+
+
+def _word(value: Word | Size) -> Word:
+    return SizeWord(value) if isinstance(value, int | sizes.Polynomial) else value
+
+
+def _up(count: Size) -> Size:
+    """A multiple of 64 that is no less."""
+    return -(-count // 64) * 64 if isinstance(count, int) else sizes.add(count, 64)
+
+
+# --- packing what is read as it lies --------------------------------------------------------------
+
+_STRIDES = ("start", "inner", "outer_stride", "inner_stride", "row_stride", "depth_stride", "depth")
+
+
+@dataclass(frozen=True)
+class _PlainPack:
+    """A packing function for operands read as they lie, of any shape.
+
+    Args:
+      text: its module.
+      template: its words, with names for the sizes.
+    """
+
+    text: str
+    template: tuple[Word, ...]
+
+    def words(self, operand: Operand, depth: Size) -> tuple[Word, ...]:
+        numbers = (operand.start, operand.inner, *operand.strides, depth)
+        named: Mapping[Word, Size] = {
+            SizeWord(_variable(name)): number
+            for name, number in zip(_STRIDES, numbers, strict=True)
+        }
+        return tuple(
+            [
+                InputPointer(operand.buffer)
+                if isinstance(word, InputPointer)
+                else SizeWord(named[word])
+                for word in self.template
+            ]
+        )
+
+
+def _variable(name: str) -> sizes.Polynomial:
+    size = sizes.kernel_size(ShapeVar(f"packing_{name}", min=0))
+    assert isinstance(size, sizes.Polynomial)
+    return size
+
+
+@lru_cache(maxsize=128)
+def _plain_pack(
+    form: Form,
+    first: bool,
+    width: int,
+    dtype: str,
+    along: str,
+    contiguous: bool,
+    batched: bool,
+    target: Target,
+) -> _PlainPack:
+    get = {name: _variable(name) for name in _STRIDES}
+    row: Size = 1 if contiguous and along == "rows" else get["row_stride"]
+    depth: Size = 1 if contiguous and along == "depth" else get["depth_stride"]
+    terms: list[tuple[str, Size]] = [("row", row), ("depth", depth)]
+    if batched:
+        terms += [("outer", get["outer_stride"]), ("inner", get["inner_stride"])]
+    index = Affine(tuple(terms), get["start"])
+    buffer = Buffer("operand", (1,), dtype)
+    kernel = Kernel("pack", (), (buffer,), (), (Load(buffer, (index,)),))
+    batch = (Run("outer", 1), Run("inner", get["inner"])) if batched else ()
+    depth_run = Run("depth", get["depth"])
+    side = Side(form, first, width, 0, batch, (Run("row", 1),), (depth_run,), along)
+    piece = Piece(kernel)
+    with using(target):
+        text = pack(piece, side)
+    return _PlainPack(text, tuple(piece.words))
