@@ -10,7 +10,7 @@ import argparse
 import time
 from collections.abc import Sequence
 
-from fxarray.devices.cpu.native.cache import ObjectCache, default_cache
+from fxarray.devices.cpu.native.cache import ObjectCache, byte_count, default_cache
 
 
 def describe(cache: ObjectCache) -> str:
@@ -19,21 +19,13 @@ def describe(cache: ObjectCache) -> str:
     lines = [
         f"directory  {cache.directory}",
         f"objects    {len(found)}",
-        f"size       {_bytes(sum(entry.size for entry in found))} of {_bytes(cache.limit)}",
+        f"size       {byte_count(sum(entry.size for entry in found))} of {byte_count(cache.limit)}",
     ]
     if found:
         now = time.time()
         ages = [max(0.0, now - entry.used) for entry in found]
         lines.append(f"last used  {_age(min(ages))} to {_age(max(ages))} ago")
     return "\n".join(lines)
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
-            break
-        count /= 1024
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
 def _age(seconds: float) -> str:

@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from math import log2
 from pathlib import Path
 
 import llvmlite
@@ -45,8 +46,12 @@ _TOUCH_SECONDS = 3600.0
 _KEEP, _LOOK = 0.8, 0.1
 
 
-def parse_size(text: str) -> int:
+def parse_size(text: str, variable: str = "FXARRAY_CACHE_SIZE") -> int:
     """A number of bytes: `1500000`, `64M`, `1.5G`.
+
+    Args:
+      text: the number.
+      variable: where it stands, for the error.
 
     Raises:
       ArgumentError: if it is no such number.
@@ -58,9 +63,17 @@ def parse_size(text: str) -> int:
             raise ValueError
     except ValueError:
         raise ArgumentError(
-            f"FXARRAY_CACHE_SIZE must be a number of bytes such as 500M or 2G, not {text!r}"
+            f"{variable} must be a number of bytes such as 500M or 2G, not {text!r}"
         ) from None
     return int(size)
+
+
+def byte_count(size: float) -> str:
+    """A number of bytes, for reading: `3.2 MiB`."""
+    if size < 1024:
+        return f"{size:.0f} B"
+    power = min(4, int(log2(size)) // 10)
+    return f"{size / 1024**power:.1f} {' KMGT'[power]}iB"
 
 
 def default_directory() -> Path:

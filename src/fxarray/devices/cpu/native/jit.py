@@ -73,6 +73,17 @@ def objects(texts: Mapping[str, str]) -> dict[str, bytes]:
     return found
 
 
+def symbols(text: str, names: Sequence[str]) -> dict[str, int]:
+    """The addresses of functions of a module of its own, which is linked at each call.
+
+    Args:
+      text: an LLVM module.
+      names: functions that it defines.
+    """
+    key = key_of(text, host())
+    return link([objects({key: text})[key]], names)
+
+
 def _load(texts: Mapping[str, str]) -> None:
     # Each module's `@entry` gets a name of its own, so that all can be linked at once.
     named = {key: _ENTRY.sub(f"@{_symbol(key)}", text) for key, text in texts.items()}

@@ -7,7 +7,8 @@ schedule costs nothing. Who finds the pool busy (another thread's job, or a part
 
 The runtime block, by byte offset; what different threads write lies on different cache lines:
 
-      0  address of `run`; threads; spins before sleeping; whether the workers are started
+      0  address of `run`; threads; spins before sleeping; whether the workers are started; the
+         allocator's state, `allocate`, `release`
      64  owner: 1 while a job runs
     128  claims: parts << 32 | the next part
     192  done: parts that are done (i32); whether the caller sleeps on it (i32)
@@ -32,7 +33,7 @@ import signal
 import sys
 from dataclasses import dataclass
 
-RUN, THREADS, SPINS, STARTED = 0, 8, 16, 24
+RUN, THREADS, SPINS, STARTED, ALLOCATOR = 0, 8, 16, 24, 32
 OWNER, CLAIMS, DONE, EPOCH, JOB = 64, 128, 192, 256, 320
 SLEEP, ATTRIBUTES, WORKERS = 384, 640, 1024
 

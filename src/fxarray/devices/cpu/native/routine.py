@@ -2,13 +2,16 @@
 
 All native code has one signature, `void @entry(ptr %runtime, ptr %arguments)`. `arguments` points
 to 8-byte words, which `Routine.words` describes. The first words of `runtime` are the address of
-`run` and the number of threads:
+`run`, the number of threads, and the allocator: its state and the addresses of its functions:
 
     void run(ptr %runtime, ptr %function, ptr %arguments, i64 %parts)
+    ptr allocate(ptr %pool, i64 %bytes)
+    void release(ptr %pool, ptr %memory)
 
-calls `function(runtime, arguments, thread, part)` for every part below `parts`, on all threads; it
-returns when all parts are done. How work is cut into parts depends on sizes alone, so results do
+`run` calls `function(runtime, arguments, thread, part)` for every part below `parts`, on all threads;
+it returns when all parts are done. How work is cut into parts depends on sizes alone, so results do
 not depend on the number of threads; `thread` (below the number of threads) chooses scratch memory.
+`allocate` gives memory aligned to 64 bytes, null if there is none.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ from fxarray.kernel.sizes import Size
 
 RUN_WORD = 0
 THREADS_WORD = 1
+POOL_WORD = 4
+ALLOCATE_WORD = 5
+RELEASE_WORD = 6
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import time
 
 from fxarray.core.errors import ArgumentError
 from fxarray.devices.cpu.native import pool
-from fxarray.devices.cpu.native.cache import key_of
-from fxarray.devices.cpu.native.jit import objects
-from fxarray.devices.cpu.native.linker import link
+from fxarray.devices.cpu.native.jit import symbols
+from fxarray.devices.cpu.native.memory import the_allocator
 from fxarray.devices.cpu.native.target import host, processors
 
 # How long a thread waits awake before it sleeps: the time between two parallel kernels of a Program
@@ -52,8 +51,7 @@ class Runtime:
         architecture = host().architecture
         libc = ctypes.CDLL(None)
         text = pool.pool_text(architecture, way or pool.waiting(architecture))
-        key = key_of(text, host())
-        code = link([objects({key: text})[key]], ["entry", "spin"])
+        code = symbols(text, ("entry", "spin"))
         size = pool.WORKERS + 16 * threads
         block = ctypes.c_void_p()
         if libc.posix_memalign(ctypes.byref(block), ctypes.c_size_t(64), ctypes.c_size_t(size)):
@@ -63,6 +61,9 @@ class Runtime:
         ctypes.memset(self.address, 0, size)
         self._set(pool.RUN, code["entry"])
         self._set(pool.THREADS, threads)
+        memory = the_allocator()
+        for number, word in enumerate((memory.pool, memory.allocate, memory.release)):
+            self._set(pool.ALLOCATOR + 8 * number, word)
         attributes = ctypes.c_void_p(self.address + pool.ATTRIBUTES)
         libc.pthread_attr_init(attributes)
         libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(_STACK_BYTES))
