@@ -1,8 +1,8 @@
 """Where CPython and NumPy keep what native code reads of their objects.
 
 Offsets are found by looking: an object's words are compared with the addresses of what it is known
-to hold. Unless exactly one place is found for everything, `layout()` is None, and callers go through
-Python.
+to hold. Unless exactly one place is found for everything, `layout()` is None, and callers go
+through Python.
 """
 
 from __future__ import annotations

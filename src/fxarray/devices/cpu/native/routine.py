@@ -8,9 +8,10 @@ to 8-byte words, which `Routine.words` describes. The first words of `runtime` a
     ptr allocate(ptr %pool, i64 %bytes)
     void release(ptr %pool, ptr %memory)
 
-`run` calls `function(runtime, arguments, thread, part)` for every part below `parts`, on all threads;
-it returns when all parts are done. How work is cut into parts depends on sizes alone, so results do
-not depend on the number of threads; `thread` (below the number of threads) chooses scratch memory.
+`run` calls `function(runtime, arguments, thread, part)` for every part below `parts`, on all
+threads; it returns when all parts are done. How work is cut into parts depends on sizes alone, so
+results do not depend on the number of threads; `thread` (below the number of threads) chooses
+scratch memory.
 `allocate` gives memory aligned to 64 bytes, null if there is none.
 """
 
