@@ -8,9 +8,12 @@ from typing import Any, TypeAlias
 from fxarray.core.primitive import Primitive
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit import features
+from fxarray.devices.cpu.library.scatter import gather_routine, scatter_routine
 from fxarray.devices.cpu.library.sort import sort_routine
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
+from fxarray.primitives.gather import Gather, ScatterAdd
+from fxarray.primitives.scatter import Scatter, ScatterMax, ScatterMin, ScatterMul
 from fxarray.primitives.sort import Sort
 
 Maker: TypeAlias = Callable[
@@ -18,6 +21,12 @@ Maker: TypeAlias = Callable[
 ]
 
 _MAKERS: dict[type[Primitive], Maker] = {
+    Gather: gather_routine,
+    Scatter: scatter_routine,
+    ScatterAdd: scatter_routine,
+    ScatterMul: scatter_routine,
+    ScatterMin: scatter_routine,
+    ScatterMax: scatter_routine,
     Sort: sort_routine,
 }
 
