@@ -53,7 +53,7 @@ def convert(f: FunctionText, value: Value, dtype: str) -> Value:
     if dtype == "bool":
         return _value(x.differs(0), dtype)
     if is_float(dtype):
-        return _to_float(f, x, source, dtype)
+        return _to_float(x, source, dtype)
     if is_float(source):
         return _value(_to_integer(x, dtype), dtype)
     return _value(_between_integers(x, source, dtype), dtype)
@@ -69,7 +69,7 @@ def _to_complex(f: FunctionText, value: Value, dtype: str) -> Value:
     return Value(dtype, value.lanes, (real.operand, constant(0.0, part, value.lanes).operand))
 
 
-def _to_float(f: FunctionText, x: Number, source: str, dtype: str) -> Value:
+def _to_float(x: Number, source: str, dtype: str) -> Value:
     target = compute_type(dtype)
     if source == "bool":
         return _value(select(x, x.like(1.0, target), x.like(0.0, target)), dtype)

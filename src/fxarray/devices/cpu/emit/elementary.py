@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fxarray.devices.cpu.emit import exponential
+from fxarray.devices.cpu.emit import exponential, hyperbolic, logarithm, trigonometric
 from fxarray.devices.cpu.emit.number import Number
 
 RULES: dict[str, Callable[..., Number]] = {
     "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": hyperbolic.expm1,
+    "log": logarithm.log,
+    "log2": logarithm.log2,
+    "log10": logarithm.log10,
+    "log1p": logarithm.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "sinh": hyperbolic.sinh,
+    "cosh": hyperbolic.cosh,
+    "tanh": hyperbolic.tanh,
+    "asinh": hyperbolic.asinh,
+    "acosh": hyperbolic.acosh,
+    "atanh": hyperbolic.atanh,
+    "logistic": hyperbolic.logistic,
     "rsqrt": lambda x: 1.0 / x.sqrt(),
 }

@@ -17,15 +17,15 @@ from fxarray.devices.cpu.emit.types import vector_type
 LOG2_HIGH = {"float": 0.693359375, "double": 0.6931471803691238}
 LOG2_LOW = {"float": -0.00021219444005469057, "double": 1.9082149292705877e-10}
 
-_EXP = {
+COEFFICIENTS = {
     "float": (
         0.4999999337255387, 0.16666519530509877, 0.04166840133866042, 0.00836885036458047,
         0.001381430204460704,
     ),
     "double": (
-        0.4999999999999829, 0.16666666666610674, 0.04166666666816104, 0.008333333371320308,
-        0.0013888888511568156, 0.00019841184559703796, 2.4801934604976874e-05,
-        2.763530118698887e-06, 2.7476442224501625e-07,
+        0.5000000000000011, 0.16666666666666408, 0.04166666666652811, 0.008333333333496899,
+        0.001388888894424864, 0.00019841269502806155, 2.480149238841841e-05,
+        2.7557588361696845e-06, 2.763052351196804e-07, 2.499987672974475e-08,
     ),
 }  # fmt: skip
 
@@ -52,14 +52,23 @@ def scale(x: Number, n: Number) -> Number:
 
 
 def _scale_instruction(x: Number, n: Number) -> Number:
-    type_ = {"float": "f32", "double": "f64"}[x.type]
+    kind = {"float": "ps", "double": "pd"}[x.type]
+    type_ = x.whole_type
+    if x.lanes == {"float": 16, "double": 8}[x.type]:
+        # LLVM's own ldexp takes integers, which this instruction would turn back into floats.
+        name = f"@llvm.x86.avx512.mask.scalef.{kind}.512"
+        mask = f"i{x.lanes}"
+        x.f.declare(f"declare {type_} {name}({type_}, {type_}, {type_}, {mask}, i32)")
+        floats = ", ".join([f"{type_} {operand}" for operand in (x.operand, n.operand, x.operand)])
+        return x.new(f"call {type_} {name}({floats}, {mask} -1, i32 4)")
     whole = vector_type("i32", x.lanes)
-    suffix = type_ if x.lanes == 1 else f"v{x.lanes}{type_}"
-    exponent = "i32" if x.lanes == 1 else f"v{x.lanes}i32"
-    name = f"llvm.ldexp.{suffix}.{exponent}"
-    x.f.declare(f"declare {x.whole_type} @{name}({x.whole_type}, {whole})")
-    integer = n.f.new(f"fptosi {n.whole_type} {n.operand} to {whole}")
-    return x.new(f"call {x.whole_type} @{name}({x.whole_type} {x.operand}, {whole} {integer})")
+    suffix = {"float": "f32", "double": "f64"}[x.type]
+    overload = f"{suffix}.i32" if x.lanes == 1 else f"v{x.lanes}{suffix}.v{x.lanes}i32"
+    name = f"@llvm.ldexp.{overload}"
+    x.f.declare(f"declare {type_} {name}({type_}, {whole})")
+    poison = n.f.new(f"fptosi {type_} {n.operand} to {whole}")
+    integer = n.f.new(f"freeze {whole} {poison}")
+    return x.new(f"call {type_} {name}({type_} {x.operand}, {whole} {integer})")
 
 
 def reduce_by_log2(x: Number) -> tuple[Number, Number]:
@@ -73,5 +82,28 @@ def exp(x: Number) -> Number:
     low, high = _RANGE[x.type]
     x = x.at_least(low).at_most(high)
     n, r = reduce_by_log2(x)
-    tail = polynomial(r, _EXP[x.type])
+    tail = polynomial(r, COEFFICIENTS[x.type])
     return scale((r * r).fma(tail, r) + 1.0, n)
+
+
+# Fits like those of exp, for powers of two.
+_EXP2 = {
+    "float": (
+        0.24022647511733602, 0.05550361866514748, 0.009618529530809165, 0.0013390386354587111,
+        0.00015320809541336994,
+    ),
+    "double": (
+        0.24022650695910122, 0.055504108664820716, 0.009618129107596494, 0.001333355814669015,
+        0.00015403530454778574, 1.5252733543870017e-05, 1.3215436215811528e-06,
+        1.0178185413203786e-07, 7.0736525504895315e-09, 4.43626967775364e-10,
+    ),
+}  # fmt: skip
+
+
+def exp2(x: Number) -> Number:
+    low, high = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}[x.type]
+    x = x.at_least(low).at_most(high)
+    n = x.round()
+    r = x - n
+    tail = polynomial(r, _EXP2[x.type])
+    return scale(r.fma(r.fma(tail, math.log(2)), 1.0), n)

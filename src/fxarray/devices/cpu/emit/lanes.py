@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fxarray.devices.cpu.emit.combine import combine, identity
 from fxarray.devices.cpu.emit.constants import splat_operand
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
-from fxarray.devices.cpu.emit.number import FLOATS, literal
+from fxarray.devices.cpu.emit.number import literal
 from fxarray.devices.cpu.emit.types import Value, compute_type, vector_type
 
 
@@ -138,10 +138,3 @@ def prefix(
         current = combine(f, combiner, moved, current)
         distance *= 2
     return current
-
-
-def literal_vector(numbers: Sequence[float], type_: str) -> Operand:
-    """A constant vector of given numbers."""
-    assert type_ in FLOATS or all(isinstance(number, int) for number in numbers)
-    texts = [f"{type_} {literal(number, type_)}" for number in numbers]
-    return f"<{', '.join(texts)}>"

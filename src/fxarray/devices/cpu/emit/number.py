@@ -297,3 +297,22 @@ def polynomial(x: Number, coefficients: tuple[float, ...]) -> Number:
         total = x.fma(total, coefficient)
     assert isinstance(total, Number)
     return total
+
+
+def exact_sum(a: Number, b: Number) -> tuple[Number, Number]:
+    """The sum of two floats and its rounding error."""
+    total = a + b
+    other = total - a
+    return total, (a - (total - other)) + (b - other)
+
+
+def exact_product(a: Number, b: Number) -> tuple[Number, Number]:
+    """The product of two floats and its rounding error."""
+    product = a * b
+    return product, a.fma(b, -product)
+
+
+def literal_vector(numbers: tuple[float, ...], type_: str) -> Operand:
+    """A constant vector of given numbers."""
+    texts = [f"{type_} {literal(number, type_)}" for number in numbers]
+    return f"<{', '.join(texts)}>"
