@@ -5,7 +5,8 @@ All answers follow from the nodes; nothing here decides anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
 from fxarray.kernel import sizes
@@ -52,7 +53,7 @@ def uses(kernel: Kernel, number: int) -> Axes:
     return frozenset(direct_axes(node)).union(*read)
 
 
-def levels(kernel: Kernel, row: Set[str]) -> list[int]:
+def levels(kernel: Kernel, row: AbstractSet[str]) -> list[int]:
     """The pass over the row axes in which each value is first known.
 
     What reads a reduction over a row axis comes one pass after it.

@@ -1,0 +1,1 @@
+"""Kernels without products become routines: schedules, evaluation of values on demand, loops."""
