@@ -71,6 +71,7 @@ class Scope:
       inner: the plans of a control-flow step's graphs, by the step's position.
       before: copies that begin a step: of initial carries to where the loop has them.
       after: copies that end each graph of a step, by the step's position.
+      parts: the slices of a scan's stacked results, by the step's position.
       scratch: a step's scratch memory, by the step's position.
     """
 
@@ -80,6 +81,7 @@ class Scope:
     after: dict[int, tuple[list[Move], ...]] = field(
         default_factory=dict[int, "tuple[list[Move], ...]"]
     )
+    parts: dict[int, list[Block]] = field(default_factory=dict[int, list[Block]])
     scratch: dict[int, Block] = field(default_factory=dict[int, Block])
 
     def block(self, slot: Slot) -> Block:
@@ -106,10 +108,11 @@ class Plan:
 
     Args:
       top: the plan of the outermost graph.
-      outputs: for each output of the graph, where it is; outputs that are written have blocks of
-        kind "output", numbered from 0 on, others are inputs or constants.
-      fresh: for each block of kind "output", the output that it is.
-      reuse: for blocks of kind "output", the donated input whose memory it may be.
+      outputs: for each output of the graph, where it is. Outputs that are written have blocks of
+        kind "output", numbered by position; others are inputs, constants or an earlier output.
+      fresh: the positions of those that are written.
+      reuse: for these, the donated input whose memory it may be.
+      temporaries: blocks in the arena.
     """
 
     top: Scope

@@ -83,7 +83,7 @@ class _Planner:
         wanted: dict[Slot, Block] = {}
         for number, slot in enumerate(returned):
             if slot in written and slot not in wanted:
-                wanted[slot] = Block("output", slot_bytes(slot), len(fresh))
+                wanted[slot] = Block("output", slot_bytes(slot), number)
                 self.empty.add(wanted[slot])
                 fresh.append(number)
         for slot in returned:
@@ -285,6 +285,7 @@ class _Planner:
         )
         scope.inner[position] = (body,)
         scope.after[position] = (moves,)
+        scope.parts[position] = parts
 
     def branch_step(self, scope: Scope, position: int, step: BranchStep) -> None:
         inputs = [self.resolve(scope, slot) for slot in step.inputs]

@@ -63,6 +63,11 @@ def fixed_sizes(program: Program, sizes: Mapping[str, int]) -> Program:
     return Program(inputs, equations, outputs, constants, program.name)
 
 
+def with_sizes(op: Primitive, sizes: Mapping[str, int]) -> Primitive:
+    """An operation whose parameters' symbolic sizes are replaced by numbers."""
+    return _fixed(op, sizes)
+
+
 def _fixed(value: Any, sizes: Mapping[str, int]) -> Any:
     """A parameter with its symbolic sizes replaced; the same object where it has none."""
     if isinstance(value, Dim):

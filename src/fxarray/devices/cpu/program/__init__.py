@@ -1,0 +1,1 @@
+"""Whole Programs on the CPU: from a graph to one native call."""

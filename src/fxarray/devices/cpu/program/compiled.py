@@ -1,0 +1,116 @@
+"""From a graph to code: memory planned, machine code made for each step, all put in a table."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fxarray.compile.blocks import Plan
+from fxarray.compile.graph import (
+    BranchStep,
+    CallStep,
+    CopyStep,
+    Graph,
+    KernelStep,
+    ScanStep,
+    Step,
+    WhileStep,
+)
+from fxarray.compile.memory import Pairs, plan
+from fxarray.core.ir import Program
+from fxarray.devices.cpu.native.jit import addresses
+from fxarray.devices.cpu.native.routine import Routine
+from fxarray.devices.cpu.native.runtime import default_runtime
+from fxarray.devices.cpu.native.target import Target, host
+from fxarray.devices.cpu.program.assemble import assemble
+from fxarray.devices.cpu.program.code import Code
+from fxarray.kernel import sizes
+from fxarray.kernel.sizes import Size
+
+# Operations whose first result may overwrite their first operand, with a routine or without.
+_IN_PLACE = frozenset(
+    ("dynamic_update_slice", "scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max")
+)
+
+
+class Compiled(NamedTuple):
+    """What all executables of equal Programs share.
+
+    Args:
+      program: as it was compiled.
+      simplified: after the passes over Programs.
+      graph: its steps.
+      plan: its memory.
+      routines: of its steps, at any depth; None for those of the host.
+      code: its instructions.
+      entries: addresses of the modules that the instructions call.
+      checked: whether to check what is planned.
+    """
+
+    program: Program
+    simplified: Program
+    graph: Graph
+    plan: Plan
+    routines: Mapping[Step, Routine | None]
+    code: Code
+    entries: Sequence[int]
+    checked: bool
+
+
+def steps_of(graph: Graph) -> Iterator[tuple[Step, Size]]:
+    """All steps, also in loops and branches, and how often each runs (in a while loop, once)."""
+    waiting: list[tuple[Graph, Size]] = [(graph, 1)]
+    while waiting:
+        current, times = waiting.pop()
+        for step in current.steps:
+            yield step, times
+            match step:
+                case WhileStep():
+                    waiting += [(step.condition, times), (step.body, times)]
+                case ScanStep():
+                    waiting.append((step.body, sizes.multiply(times, step.length)))
+                case BranchStep():
+                    waiting += [(branch, times) for branch in step.branches]
+                case KernelStep() | CallStep() | CopyStep():
+                    pass
+
+
+def in_place(step: CallStep) -> Pairs:
+    """Pairs of a result and the operand that it may overwrite."""
+    return ((0, 0),) if step.op.name in _IN_PLACE else ()
+
+
+def compile_graph(
+    graph: Graph,
+    program: Program,
+    simplified: Program,
+    routine: Callable[[KernelStep | CallStep, Target], Routine | None],
+    donated: tuple[int, ...] = (),
+) -> Compiled:
+    """Plan memory and make code for a graph.
+
+    Args:
+      graph: the graph.
+      program: what it came from.
+      simplified: the Program after its passes.
+      routine: finds the machine code of a step.
+      donated: inputs whose memory may be reused.
+    """
+    target, threads = host(), default_runtime().threads
+    routines: dict[Step, Routine | None] = {}
+    for step, _ in steps_of(graph):
+        if isinstance(step, KernelStep | CallStep) and step not in routines:
+            routines[step] = routine(step, target)
+
+    def scratch(step: KernelStep | CallStep) -> Size:
+        found = routines[step]
+        if found is None:
+            return 0
+        return sizes.add(found.scratch, sizes.multiply(found.thread_scratch, threads))
+
+    memory = plan(graph, donated, in_place, scratch)
+    code = assemble(graph, memory, routines)
+    entries = addresses(list(code.texts))
+    checked = os.environ.get("FXARRAY_CHECK", "") not in ("", "0")
+    return Compiled(program, simplified, graph, memory, routines, code, entries, checked)
