@@ -8,12 +8,18 @@ from typing import Any, TypeAlias
 from fxarray.core.primitive import Primitive
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit import features
+from fxarray.devices.cpu.library.boxes import slice_routine, update_routine
+from fxarray.devices.cpu.library.random import bits_routine, fold_routine
 from fxarray.devices.cpu.library.scatter import gather_routine, scatter_routine
+from fxarray.devices.cpu.library.search import search_routine
 from fxarray.devices.cpu.library.sort import sort_routine
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
+from fxarray.primitives.bits import FoldIn, RandomBits, RandomSplit
+from fxarray.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from fxarray.primitives.gather import Gather, ScatterAdd
 from fxarray.primitives.scatter import Scatter, ScatterMax, ScatterMin, ScatterMul
+from fxarray.primitives.search import SearchSorted
 from fxarray.primitives.sort import Sort
 
 Maker: TypeAlias = Callable[
@@ -21,12 +27,18 @@ Maker: TypeAlias = Callable[
 ]
 
 _MAKERS: dict[type[Primitive], Maker] = {
+    DynamicSlice: slice_routine,
+    DynamicUpdateSlice: update_routine,
+    FoldIn: fold_routine,
     Gather: gather_routine,
+    RandomBits: bits_routine,
+    RandomSplit: bits_routine,
     Scatter: scatter_routine,
     ScatterAdd: scatter_routine,
     ScatterMul: scatter_routine,
     ScatterMin: scatter_routine,
     ScatterMax: scatter_routine,
+    SearchSorted: search_routine,
     Sort: sort_routine,
 }
 

@@ -6,9 +6,14 @@ from fxarray.core import dtypes
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit import memory, scalars
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
+from fxarray.devices.cpu.emit.number import Number
 from fxarray.devices.cpu.emit.types import Value, itemsize
 from fxarray.devices.cpu.library import keys
 from fxarray.devices.cpu.library.text import number, vector
+
+# The dtype as which elements are moved that are not computed with, by their bytes; the widest are
+# two words.
+MOVED = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "u64"}
 
 
 def short_dtype(type: ArrayType) -> str:
@@ -54,13 +59,22 @@ def load_float(f: FunctionText, pointer: Operand, dtype: str, lanes: int) -> Ope
     return value.parts[0]
 
 
+def key_of(f: FunctionText, value: Value) -> Number:
+    """The keys of real values."""
+    dtype, lanes = value.dtype, value.lanes
+    bits = key_bits(dtype)
+    if is_float(dtype):
+        if dtype not in ("f32", "f64"):
+            value = scalars.convert(f, value, "f32")
+        key = keys.key_of_float(f, value.operand, bits, lanes)
+    else:
+        key = keys.key_of_integer(f, value.operand, _integer_bits(dtype), dtype[0] == "i", lanes)
+    return Number(f, f"i{bits}", lanes, key)
+
+
 def load_key(f: FunctionText, pointer: Operand, dtype: str, lanes: int) -> Operand:
     """The keys of contiguous elements: i32 or i64 lanes."""
-    if is_float(dtype):
-        value = load_float(f, pointer, dtype, lanes)
-        return keys.key_of_float(f, value, key_bits(dtype), lanes)
-    value = memory.load(f, pointer, dtype, lanes).parts[0]
-    return keys.key_of_integer(f, value, _integer_bits(dtype), dtype[0] == "i", lanes)
+    return key_of(f, memory.load(f, pointer, dtype, lanes)).operand
 
 
 def store_key(f: FunctionText, key: Operand, pointer: Operand, dtype: str, lanes: int) -> None:

@@ -20,10 +20,9 @@ from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit import combine, memory, scalars
 from fxarray.devices.cpu.emit.constants import constant
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
-from fxarray.devices.cpu.emit.lanes import tail_mask
 from fxarray.devices.cpu.emit.types import Value, is_float, is_narrow_float, itemsize
 from fxarray.devices.cpu.library.copying import copy_words, define_copy, start_copy
-from fxarray.devices.cpu.library.elements import short_dtype
+from fxarray.devices.cpu.library.elements import MOVED, short_dtype
 from fxarray.devices.cpu.library.text import (
     Layout,
     ModuleText,
@@ -31,7 +30,12 @@ from fxarray.devices.cpu.library.text import (
     part_bounds,
     run_parts,
 )
-from fxarray.devices.cpu.library.windows import WindowWords, plan_windows
+from fxarray.devices.cpu.library.windows import (
+    WindowWords,
+    contiguous_loop,
+    plan_windows,
+    walk_window,
+)
 from fxarray.devices.cpu.native.routine import Routine, SizeWord
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
@@ -52,8 +56,6 @@ _COMBINERS: dict[type[Primitive], str] = {
     ScatterMin: "min",
     ScatterMax: "max",
 }
-# Elements that are moved and not computed with, by their bytes.
-_WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64", 16: "u64"}
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def scatter_routine(
     size = itemsize(dtype)
     words = 1
     if not combiner:
-        dtype = _WORDS[size]
+        dtype = MOVED[size]
         words = max(1, size // 8)
     numbers = op.dimension_numbers.as_gather()
     windows = plan_windows(numbers, x, indices, updates, op.mode, words)
@@ -116,7 +118,7 @@ def gather_routine(
     """The routine of a gather."""
     x, indices = inputs
     size = itemsize(short_dtype(x))
-    dtype, words = _WORDS[size], max(1, size // 8)
+    dtype, words = MOVED[size], max(1, size // 8)
     windows = plan_windows(op.dimension_numbers, x, indices, outputs[0], op.mode, words)
     kind = _Kind("gather", dtype, dtype, max(1, target.vector_bytes // itemsize(dtype)))
     layout = Layout.of(2, 1)
@@ -169,50 +171,6 @@ def _walk_batch(
     level(0, "0", "0", "0")
 
 
-def _walk_window(
-    f: FunctionText,
-    words: WindowWords,
-    lanes: int,
-    x: Operand,
-    u: Operand,
-    body: Callable[[Operand, Operand, int, Operand | None], None],
-) -> None:
-    """`body(offset in x, offset in u, lanes, mask)` for all elements of a window."""
-    windows = words.windows
-    first, count = len(windows.batch), len(windows.window)
-
-    def level(number: int, x: Operand, u: Operand) -> None:
-        if number == count:
-            body(x, u, 1, None)
-            return
-        size = words.size(f, first + number)
-        if number == count - 1 and windows.contiguous and lanes > 1:
-            _contiguous(f, size, lanes, lambda k, w, m: body(f.add(x, k), f.add(u, k), w, m))
-            return
-        x_step, u_step = (words.step(f, name, first + number) for name in "xu")
-
-        def step(k: Operand) -> None:
-            level(number + 1, f.add(x, f.multiply(k, x_step)), f.add(u, f.multiply(k, u_step)))
-
-        f.loop(0, size, 1, step)
-
-    level(0, x, u)
-
-
-def _contiguous(
-    f: FunctionText, size: Operand, lanes: int, body: Callable[[Operand, int, Operand | None], None]
-) -> None:
-    """`body(k, lanes, mask)` for whole vectors, and with a mask for the rest."""
-    whole = f.new(f"and i64 {size}, {-lanes}")
-    f.loop(0, whole, lanes, lambda k: body(k, lanes, None))
-    rest = f.subtract(size, whole)
-
-    def tail() -> None:
-        body(whole, lanes, tail_mask(f, rest, lanes))
-
-    f.branch(f.new(f"icmp sgt i64 {rest}, 0"), tail)
-
-
 # --- scatter --------------------------------------------------------------------------------------
 
 
@@ -232,7 +190,7 @@ def _scatter_module(kind: _Kind, words: WindowWords) -> str:
         start = f.add(x, offset)
 
         def write() -> None:
-            _walk_window(f, words, kind.lanes, start, u, element)
+            walk_window(f, words, kind.lanes, start, u, element)
 
         if inside == "true":
             write()
@@ -323,7 +281,7 @@ def _own_copy(
         where = f.offset(target, f.multiply(k, itemsize(kind.inner)))
         memory.store(f, _neutral(kind, lanes), where, mask)
 
-    _contiguous(f, layout.size(f, "count"), kind.lanes, clear)
+    contiguous_loop(f, layout.size(f, "count"), kind.lanes, clear)
     if kind.copies == 1 or not words.windows.batch:
         return target, None
     size = words.size(f, 0)
@@ -351,7 +309,7 @@ def _define_merge(text: ModuleText, kind: _Kind, layout: Layout) -> None:
             value = scalars.convert(f, value, kind.dtype)
         memory.store(f, value, f.offset(target, where), mask)
 
-    _contiguous(f, f.subtract(high, low), kind.lanes, element)
+    contiguous_loop(f, f.subtract(high, low), kind.lanes, element)
 
 
 # --- gather ---------------------------------------------------------------------------------------
@@ -383,11 +341,11 @@ def _gather_module(kind: _Kind, words: WindowWords, element_words: int) -> str:
             _store_fill(f, kind.dtype, fills, x, place(u))
 
         def inside_body() -> None:
-            _walk_window(f, words, kind.lanes, start, u, read)
+            walk_window(f, words, kind.lanes, start, u, read)
 
         def outside_body() -> None:
             # Offsets count from the window's start, so that words of an element can be told.
-            _walk_window(f, words, 1, "0", u, fill)
+            walk_window(f, words, 1, "0", u, fill)
 
         if inside == "true":
             inside_body()

@@ -8,11 +8,12 @@ what matters: rows of a matrix are one contiguous loop however many dimensions t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
+from fxarray.devices.cpu.emit.lanes import tail_mask
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library.elements import short_dtype
 from fxarray.devices.cpu.library.text import Layout
@@ -224,3 +225,62 @@ def load_index(f: FunctionText, pointer: Operand, dtype: str) -> Operand:
         f.declare("declare i64 @llvm.umin.i64(i64, i64)")
         return f.new(f"call i64 @llvm.umin.i64(i64 {raw}, i64 {2**63 - 1})")
     return raw
+
+
+def walk_window(
+    f: FunctionText,
+    words: WindowWords,
+    lanes: int,
+    x: Operand,
+    u: Operand,
+    body: Callable[[Operand, Operand, int, Operand | None], None],
+    bounds: tuple[Operand, Operand] | None = None,
+) -> None:
+    """`body(offset in x, offset in u, lanes, mask)` for all elements of a window.
+
+    Args:
+      f: the function that is being written.
+      words: the loops.
+      lanes: of vectors, where the last loop is contiguous.
+      x: where the window starts in the operand.
+      u: where it starts in the updates.
+      body: what to do.
+      bounds: of the first loop, if it is not whole.
+    """
+    windows = words.windows
+    first, count = len(windows.batch), len(windows.window)
+
+    def level(number: int, x: Operand, u: Operand) -> None:
+        if number == count:
+            body(x, u, 1, None)
+            return
+        low, high = "0", words.size(f, first + number)
+        if number == 0 and bounds:
+            low, high = bounds
+        if number == count - 1 and windows.contiguous and lanes > 1:
+            x, u = f.add(x, low), f.add(u, low)
+            length = f.subtract(high, low)
+            contiguous_loop(f, length, lanes, lambda k, w, m: body(f.add(x, k), f.add(u, k), w, m))
+            return
+        x_step, u_step = (words.step(f, name, first + number) for name in "xu")
+
+        def step(k: Operand) -> None:
+            level(number + 1, f.add(x, f.multiply(k, x_step)), f.add(u, f.multiply(k, u_step)))
+
+        f.loop(low, high, 1, step)
+
+    level(0, x, u)
+
+
+def contiguous_loop(
+    f: FunctionText, size: Operand, lanes: int, body: Callable[[Operand, int, Operand | None], None]
+) -> None:
+    """`body(k, lanes, mask)` for whole vectors, and with a mask for the rest."""
+    whole = f.new(f"and i64 {size}, {-lanes}")
+    f.loop(0, whole, lanes, lambda k: body(k, lanes, None))
+    rest = f.subtract(size, whole)
+
+    def tail() -> None:
+        body(whole, lanes, tail_mask(f, rest, lanes))
+
+    f.branch(f.new(f"icmp sgt i64 {rest}, 0"), tail)
