@@ -85,6 +85,8 @@ def keep(kernel: Kernel, wanted: Iterable[int]) -> Kernel:
             read.add(node.buffer.name)
         if isinstance(node, Store):
             written.add(node.buffer.name)
+            # What an output held before is an input too, though no node reads it.
+            read.update([b.alias for b in kernel.outputs if b.name == node.buffer.name and b.alias])
     return Kernel(
         kernel.name,
         tuple([(name, size) for name, size in kernel.axes if name in named]),
