@@ -8,6 +8,7 @@ and are position-independent, so constants are read relative to the instruction.
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
@@ -189,12 +190,10 @@ def _emit_publicly(text: str, target: Target, as_object: bool) -> bytes:
 def _explain(reason: str, text: str) -> str:
     """LLVM's complaint, with the line of the text that it names."""
     lines = text.splitlines()
-    for word in reason.replace(">", ":").split(":"):
-        if word.strip().isdigit() and 1 <= int(word) <= len(lines):
-            return (
-                f"LLVM refuses the code: {reason}\n    line {word}: {lines[int(word) - 1].strip()}"
-            )
-    return f"LLVM refuses the code: {reason}"
+    found = re.search(r"<string>:(\d+):", reason)
+    number = int(found[1]) if found else 0
+    line = f"\n    line {number}: {lines[number - 1].strip()}" if 0 < number <= len(lines) else ""
+    return f"LLVM refuses the code: {reason}{line}"
 
 
 def compile_objects(texts: Sequence[str], threads: int | None = None) -> list[bytes]:

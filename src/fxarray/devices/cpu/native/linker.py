@@ -74,8 +74,12 @@ def _link_directly(name: str, objects: Sequence[bytes], symbols: Sequence[str]) 
         *(exports, len(symbols), ctypes.byref(message.pointer)),
     )
     if not tracker:
-        raise CompilerError(f"LLVM could not link the code: {message.take()}")
+        raise CompilerError(_explain(message.take()))
     return {symbol: int(export.address) for symbol, export in zip(symbols, exports, strict=True)}
+
+
+def _explain(reason: str) -> str:
+    return f"LLVM could not link the code: {reason} (it has written more to the standard error)"
 
 
 _trackers: list[Any] = []  # llvmlite unloads code that nothing holds
@@ -91,6 +95,6 @@ def _link_publicly(name: str, objects: Sequence[bytes], symbols: Sequence[str]) 
     try:
         tracker = builder.link(_linker(), name)
     except RuntimeError as error:
-        raise CompilerError(f"LLVM could not link the code: {error}") from None
+        raise CompilerError(_explain(str(error))) from None
     _trackers.append(tracker)
     return {symbol: int(tracker[symbol]) for symbol in symbols}
