@@ -30,6 +30,7 @@ from fxarray.devices.placement import local_devices as local_devices
 from fxarray.devices.placement import process_count as process_count
 from fxarray.devices.placement import process_index as process_index
 from fxarray.devices.reference import eager as _eager
+from fxarray.devices.cpu import loading as _loading
 
 # The packages of the public interface.
 from fxarray import debug as debug

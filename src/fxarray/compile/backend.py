@@ -7,6 +7,7 @@ register theirs through `fxarray.extend`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -83,11 +84,12 @@ def register_backend(backend: Backend, default: bool = False) -> None:
 
     Args:
       backend: the backend.
-      default: whether `jit` uses it when nothing else is asked for.
+      default: whether `jit` uses it when nothing else is asked for, and the environment variable
+        `FXARRAY_BACKEND` names no other.
     """
     _registry.backends[backend.name] = backend
     if default or not _registry.default:
-        _registry.default = backend.name
+        _registry.default = os.environ.get("FXARRAY_BACKEND") or backend.name
 
 
 def get_backend(name: str | None = None) -> Backend:
