@@ -67,7 +67,13 @@ def test_text_that_llvm_refuses_names_reason_and_line():
 
 
 def test_text_that_is_well_formed_and_wrong_is_refused():
-    text = "define void @entry(ptr %a, ptr %b) {\n %x = add i64 %y, 1\n %y = add i64 1, 1\n ret void\n}"
+    text = """
+define void @entry(ptr %runtime, ptr %arguments) {
+  %x = add i64 %y, 1
+  %y = add i64 1, 1
+  ret void
+}
+"""
     with pytest.raises(CompilerError, match="dominate"):
         jit.addresses([text])
 
