@@ -21,7 +21,8 @@ from fxarray.core.types import ArrayType
 from fxarray.interpreters.linearize import linearize_program
 from fxarray.interpreters.staging import stage_closed
 from fxarray.interpreters.transpose import transpose_program
-from fxarray.primitives.window import ReduceWindowMax, ReduceWindowSum, Window
+from fxarray.primitives.window import ReduceWindowMax, ReduceWindowSum
+from fxarray.primitives.window_places import Window
 
 REDUCERS = {"add": 0.0, "max": -np.inf, "min": np.inf}
 

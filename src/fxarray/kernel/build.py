@@ -94,6 +94,8 @@ class Builder:
         for axis, size in self.axes.items():
             self.add_span(Affine.of(axis), size)
         self._own_axes: set[str] = set()
+        # The least and the greatest number that integer values can be, where it is known.
+        self.ranges: dict[Value, tuple[Size, Size]] = {}
 
     # --- nodes ------------------------------------------------------------------------------------
 
@@ -299,7 +301,7 @@ class Builder:
 
     def holds(self, bound: Bound) -> bool:
         """Whether a bound holds everywhere, or as a guard in force."""
-        return bound in self._guards or always(bound, self.axes)
+        return bound in self._guards or always(bound, self.axes, self.ranges)
 
     @property
     def guards(self) -> tuple[Bound, ...]:
@@ -309,7 +311,7 @@ class Builder:
         """Whether all bounds hold, as a value."""
         result = self.constant(True, "bool")
         for bound in bounds:
-            if always(bound, self.axes):
+            if always(bound, self.axes, self.ranges):
                 continue
             affine, low, high = bound
             dtype = self.index_dtype(affine, low, high)
@@ -319,9 +321,17 @@ class Builder:
             result = self.op("and", result, self.op("and", above, below))
         return result
 
+    def greatest(self, affine: Affine) -> Size | None:
+        """The greatest number that an index expression can be; None if that is not known."""
+        return greatest(affine, self.axes, self.ranges)
+
     def index_dtype(self, affine: Affine, *others: Size) -> str:
         """ "i32" where that is known to hold an index expression and some sizes, else "i64"."""
-        ends = [least(affine, self.axes), greatest(affine, self.axes), *others]
+        ends = [
+            least(affine, self.axes, self.ranges),
+            greatest(affine, self.axes, self.ranges),
+            *others,
+        ]
         for end in ends:
             low, high = (None, None) if end is None else sizes.bounds(end)
             if low is None or high is None or low < -(2**31) or high >= 2**31:

@@ -52,6 +52,19 @@ def _extremum(comparison: str, identity: str) -> Combiner:
     )
 
 
+_GREATEST: Expression = ("max", "a0", "b0")
+
+
+def _shrunk(side: str) -> Expression:
+    """A sum of exponentials relative to the greatest value of both sides.
+
+    The side that has it keeps its sum as it is: the difference of two infinities is NaN.
+    """
+    value, total = f"{side}0", f"{side}1"
+    smaller = ("mul", total, ("exp", ("sub", value, _GREATEST)))
+    return ("select", ("eq", value, _GREATEST), total, smaller)
+
+
 COMBINERS: dict[str, Combiner] = {
     "sum": Combiner(("zero",), (("add", "a0", "b0"),)),
     "prod": Combiner(("one",), (("mul", "a0", "b0"),)),
@@ -63,17 +76,7 @@ COMBINERS: dict[str, Combiner] = {
     "argmax": _extremum("gt", "lowest"),
     "argmin": _extremum("lt", "highest"),
     # log(sum(exp)): the greatest value so far, and the sum of exp(value - greatest).
-    "logsumexp": Combiner(
-        ("lowest", "zero"),
-        (
-            ("max", "a0", "b0"),
-            (
-                "add",
-                ("mul", "a1", ("exp", ("sub", "a0", ("max", "a0", "b0")))),
-                ("mul", "b1", ("exp", ("sub", "b0", ("max", "a0", "b0")))),
-            ),
-        ),
-    ),
+    "logsumexp": Combiner(("lowest", "zero"), (_GREATEST, ("add", _shrunk("a"), _shrunk("b")))),
     # x -> a * x + b, composed: the recurrence of a linear scan.
     "linear": Combiner(
         ("one", "zero"),

@@ -9,11 +9,16 @@ several dimensions, it must be written as several axes (`SplitAxis`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
 
 from fxarray.core.dims.polynomial import Polynomial
 from fxarray.kernel import sizes
 from fxarray.kernel.ir import Affine, Bound
 from fxarray.kernel.sizes import Size
+
+Ranges: TypeAlias = Mapping[int, tuple[Size, Size]]
+NO_RANGES: Ranges = MappingProxyType({})
 
 
 class NotAffine(Exception):
@@ -41,20 +46,30 @@ class SplitAxis(NotAffine):
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def least(affine: Affine, axes: Mapping[str, Size]) -> Size | None:
-    """The least that an index expression can be; None if it depends on values."""
-    return _extreme(affine, axes, low=True)
+def least(affine: Affine, axes: Mapping[str, Size], ranges: Ranges = NO_RANGES) -> Size | None:
+    """The least that an index expression can be; None if that is not known.
+
+    Args:
+      affine: the expression.
+      axes: the sizes of axes.
+      ranges: the least and greatest number that values can be, where known.
+    """
+    return _extreme(affine, axes, ranges, low=True)
 
 
-def greatest(affine: Affine, axes: Mapping[str, Size]) -> Size | None:
-    """The greatest that an index expression can be; None if it depends on values."""
-    return _extreme(affine, axes, low=False)
+def greatest(affine: Affine, axes: Mapping[str, Size], ranges: Ranges = NO_RANGES) -> Size | None:
+    """The greatest that an index expression can be; None if that is not known."""
+    return _extreme(affine, axes, ranges, low=False)
 
 
-def _extreme(affine: Affine, axes: Mapping[str, Size], low: bool) -> Size | None:
+def _extreme(affine: Affine, axes: Mapping[str, Size], ranges: Ranges, low: bool) -> Size | None:
     total = affine.constant
     for term, coefficient in affine.terms:
-        if isinstance(term, int):
+        if isinstance(term, str):
+            span = (0, sizes.subtract(axes[term], 1))
+        elif term in ranges:
+            span = ranges[term]
+        else:
             return None
         if is_at_least(coefficient, 0):
             up = True
@@ -62,9 +77,7 @@ def _extreme(affine: Affine, axes: Mapping[str, Size], low: bool) -> Size | None
             up = False
         else:
             return None
-        if up != low:
-            reach = sizes.multiply(coefficient, sizes.subtract(axes[term], 1))
-            total = sizes.add(total, reach)
+        total = sizes.add(total, sizes.multiply(coefficient, span[up != low]))
     return total
 
 
@@ -74,10 +87,10 @@ def is_at_least(size: Size, number: int) -> bool:
     return low is not None and low >= number
 
 
-def always(bound: Bound, axes: Mapping[str, Size]) -> bool:
+def always(bound: Bound, axes: Mapping[str, Size], ranges: Ranges = NO_RANGES) -> bool:
     """Whether it is known that a bound holds everywhere."""
     affine, low, high = bound
-    first, last = least(affine, axes), greatest(affine, axes)
+    first, last = least(affine, axes, ranges), greatest(affine, axes, ranges)
     if first is None or last is None:
         return False
     above = is_at_least(sizes.subtract(first, low), 0)
@@ -113,14 +126,14 @@ def digits(index: Affine, shape: Sequence[Size], axes: Mapping[str, Size]) -> tu
         if size == 1:
             result.append(Affine())
             continue
-        rest, digit = _divided(rest, size, axes)
+        rest, digit = divided(rest, size, axes)
         result.append(digit)
     if shape:
         result.append(Affine() if shape[0] == 1 else rest)
     return tuple(reversed(result))
 
 
-def _divided(index: Affine, size: Size, axes: Mapping[str, Size]) -> tuple[Affine, Affine]:
+def divided(index: Affine, size: Size, axes: Mapping[str, Size]) -> tuple[Affine, Affine]:
     """Quotient and remainder of an index expression."""
     quotient = Affine()
     rest = Affine((), index.constant)
@@ -164,6 +177,38 @@ def _multiple(first: Size, size: Size) -> Size:
         if part is not None:
             total = sizes.add(total, part)
     return total
+
+
+def reshaped(
+    index: tuple[Affine, ...],
+    shape: Sequence[Size],
+    before: Sequence[Size],
+    axes: Mapping[str, Size],
+) -> tuple[Affine, ...]:
+    """Where an element of a reshaped array stands in the array.
+
+    Args:
+      index: of the element.
+      shape: of the reshaped array.
+      before: the array's shape, without zeros.
+      axes: sizes of axes.
+
+    Raises:
+      SplitAxis: there is an answer once an axis is written as several.
+      NotAffine: there is none.
+    """
+    result = [Affine()] * len(before)
+    for old, new in groups(before, shape):
+        if len(old) == len(new) == 1:
+            result[old[0]] = index[new[0]]
+            continue
+        flat = Affine()
+        for place in new:
+            flat = flat * shape[place] + index[place]
+        parts = digits(flat, [before[place] for place in old], axes)
+        for place, part in zip(old, parts, strict=True):
+            result[place] = part
+    return tuple(result)
 
 
 def groups(before: Sequence[Size], after: Sequence[Size]) -> list[tuple[list[int], list[int]]]:

@@ -11,7 +11,7 @@ from fxarray.core.errors import ArgumentError, ShapeError
 from fxarray.core.types import Shape
 from fxarray.lax.reducers import as_reducer
 from fxarray.primitives.combine import ReduceWindow
-from fxarray.primitives.window import Window
+from fxarray.primitives.window_places import Window
 
 Padding = str | Sequence[tuple[int, int]]
 

@@ -17,6 +17,7 @@ from fxarray.core import dtypes
 from fxarray.core.errors import ShapeError
 from fxarray.core.primitive import Sample
 from fxarray.core.types import ArrayType, shape_key
+from fxarray.kernel.build import Builder
 from fxarray.primitives.comparison import (
     bitwise_and,
     eq,
@@ -25,12 +26,12 @@ from fxarray.primitives.comparison import (
     select,
 )
 from fxarray.primitives.elementwise_base import (
-    LOWERED_LATER,
     Elementwise,
     align_batch_axes,
     elementwise_samples,
     row,
 )
+from fxarray.primitives.lowering import extremum, in_float32, round_away, wide
 from fxarray.primitives.movement import broadcast_axis
 from fxarray.primitives.support import (
     COMPLEX,
@@ -56,6 +57,10 @@ def _complex(x: Values, y: Values) -> Values:
     return result
 
 
+def _complex_of(builder: Builder, x: int, y: int) -> int:
+    return builder.op("complex", wide(builder, x), wide(builder, y))
+
+
 complex = row(
     "complex", _complex, FLOAT, arity=2, result=dtypes.to_complex, fast=_complex,
     derivatives=[
@@ -63,23 +68,27 @@ complex = row(
         lambda t, z, x, y: complex(number_like(t, 0), t),
     ],
     transposes=[lambda ct, x, y: real(ct), lambda ct, x, y: neg(imag(ct))],
+    lowering=_complex_of,
     doc="The complex number x + iy of float32 or float64 parts.",
 )  # fmt: skip
 real = row(
     "real", np.real, COMPLEX, result=dtypes.to_real, fast=lambda x: x.real.copy(),
     derivatives=[lambda t, z, x: real(t)],
     transposes=[lambda ct, x: complex(ct, number_like(ct, 0))],
+    lowering="real",
     doc="The real part of a complex number.",
 )  # fmt: skip
 imag = row(
     "imag", np.imag, COMPLEX, result=dtypes.to_real, fast=lambda x: x.imag.copy(),
     derivatives=[lambda t, z, x: imag(t)],
     transposes=[lambda ct, x: complex(number_like(ct, 0), neg(ct))],
+    lowering="imag",
     doc="The imaginary part of a complex number.",
 )  # fmt: skip
 conj = row(
     "conj", np.conjugate, COMPLEX, fast=np.conjugate,
     derivatives=[lambda t, z, x: conj(t)], transposes=[lambda ct, x: conj(ct)],
+    lowering="conj",
     doc="The complex conjugate.",
 )  # fmt: skip
 
@@ -99,30 +108,35 @@ def conjugate(x: Any) -> Any:
 neg = row(
     "neg", np.negative, NUMBER, fast=np.negative,
     derivatives=[lambda t, z, x: neg(t)], transposes=[lambda ct, x: neg(ct)],
+    lowering="neg",
     doc="-x; unsigned integers wrap.",
 )  # fmt: skip
 add = row(
     "add", np.add, NUMBER, arity=2, fast=np.add,
     derivatives=[lambda t, z, x, y: t, lambda t, z, x, y: t],
     transposes=[lambda ct, x, y: ct, lambda ct, x, y: ct],
+    lowering="add",
     doc="x + y; integers wrap.",
 )  # fmt: skip
 sub = row(
     "sub", np.subtract, NUMBER, arity=2, fast=np.subtract,
     derivatives=[lambda t, z, x, y: t, lambda t, z, x, y: neg(t)],
     transposes=[lambda ct, x, y: ct, lambda ct, x, y: neg(ct)],
+    lowering="sub",
     doc="x - y; integers wrap.",
 )  # fmt: skip
 mul = row(
     "mul", np.multiply, NUMBER, arity=2, fast=np.multiply,
     derivatives=[lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)],
     transposes=[lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)],
+    lowering="mul",
     doc="x * y; integers wrap.",
 )  # fmt: skip
 
 square = row(
     "square", np.square, NUMBER, fast=np.square,
     derivatives=[lambda t, z, x: mul(t, scale(x, 2))],
+    lowering=lambda builder, x: builder.op("mul", x, x),
     doc="x * x.",
 )  # fmt: skip
 
@@ -180,6 +194,7 @@ div = row(
     derivatives=[lambda t, z, x, y: div(t, y), lambda t, z, x, y: neg(mul(t, div(z, y)))],
     transposes=[lambda ct, x, y: div(ct, y), None],
     domain=((-2.0, 2.0), (0.5, 2.0)),
+    lowering="div",
     doc="x / y. Integers are truncated towards zero, division by zero gives 0, and the least "
     "integer divided by -1 wraps to itself.",
 )  # fmt: skip
@@ -188,6 +203,7 @@ rem = row(
     "rem", _remainder, REAL, arity=2, fast=_remainder,
     derivatives=[lambda t, z, x, y: t, lambda t, z, x, y: neg(mul(t, div(sub(x, z), y)))],
     domain=((4.2, 4.8), (1.3, 1.35)),
+    lowering="rem",
     doc="The remainder of x / y, with the sign of x. An integer's remainder by zero is 0.",
 )  # fmt: skip
 
@@ -205,6 +221,7 @@ abs = row(
     "abs", np.absolute, SIGNED | INEXACT, result=dtypes.to_real, fast=np.absolute,
     derivatives=[lambda t, z, x: _magnitude_derivative(t, x)],
     domain=(0.2, 2.0),
+    lowering="abs",
     doc="The magnitude of x; the least integer wraps to itself. The derivative at 0 is 1, as if "
     "coming from above, and 0 at a complex 0.",
 )  # fmt: skip
@@ -232,6 +249,7 @@ sign = row(
     "sign", _sign, NUMBER,
     derivatives=[lambda t, z, x: _sign_derivative(t, z, x) if is_complex(x) else None],
     domain=(0.3, 2.0),
+    lowering="sign",
     doc="-1, 0 or 1 by the sign of x; x / |x| for complex x. Keeps NaN and the sign of zero.",
 )  # fmt: skip
 
@@ -249,6 +267,7 @@ max = row(
     derivatives=[
         lambda t, z, x, y: mul(t, _share(x, z, y)), lambda t, z, x, y: mul(t, _share(y, z, x)),
     ],
+    lowering=extremum("max"),
     doc="The greater of x and y; NaN if either is. A tie halves the derivative.",
 )  # fmt: skip
 min = row(
@@ -256,6 +275,7 @@ min = row(
     derivatives=[
         lambda t, z, x, y: mul(t, _share(x, z, y)), lambda t, z, x, y: mul(t, _share(y, z, x)),
     ],
+    lowering=extremum("min"),
     doc="The smaller of x and y; NaN if either is. A tie halves the derivative.",
 )  # fmt: skip
 
@@ -267,10 +287,7 @@ class Clamp(Elementwise, name="clamp"):
     with respect to x is 0.
     """
 
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": LOWERED_LATER,
-        "transpose": "it is not linear in any operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in any operand"}
     arity: ClassVar[int] = 3
     accepts: ClassVar[int] = ORDERED
     domains: ClassVar[tuple[tuple[float, float], ...]] = ((-1.5, -0.5), (-2.0, 2.0), (0.5, 1.5))
@@ -289,6 +306,10 @@ class Clamp(Elementwise, name="clamp"):
     def compute(self, *arrays: Values) -> Any:
         low, x, high = arrays
         return np.minimum(np.maximum(low, x), high)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        low, x, high = values
+        return extremum("min")(builder, extremum("max")(builder, low, x), high)
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
         if arrays[0].dtype.kind == "V":
@@ -328,18 +349,20 @@ clamp = Clamp()
 
 # --- rounding -----------------------------------------------------------------------------------
 
-floor = row("floor", np.floor, FLOAT, fast=np.floor, doc="The greatest integer not above x.")
-ceil = row("ceil", np.ceil, FLOAT, fast=np.ceil, doc="The least integer not below x.")
+floor = row(
+    "floor", np.floor, FLOAT, fast=np.floor, lowering="floor",
+    doc="The greatest integer not above x.",
+)  # fmt: skip
+ceil = row(
+    "ceil", np.ceil, FLOAT, fast=np.ceil, lowering="ceil", doc="The least integer not below x."
+)
 
 
 class Round(Elementwise, name="round"):
     """The nearest integer; a tie goes away from zero, or to the even one if `to_even`."""
 
     to_even: bool = False
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": LOWERED_LATER,
-        "transpose": "it is not linear in any operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in any operand"}
     accepts: ClassVar[int] = FLOAT
     differentiable: ClassVar[bool] = False
 
@@ -349,6 +372,10 @@ class Round(Elementwise, name="round"):
             return np.rint(x)
         whole = np.trunc(x)
         return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        (x,) = values
+        return builder.op("round", x) if self.to_even else in_float32(round_away)(builder, x)
 
     @classmethod
     def samples(cls, rng: np.random.Generator) -> Iterator[Any]:

@@ -21,14 +21,16 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Sample
 from fxarray.core.types import ArrayType, Shape
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
+from fxarray.kernel.ir import Affine
+from fxarray.kernel.sizes import kernel_shape
 from fxarray.primitives import threefry
 from fxarray.primitives.elementwise_base import align_batch_axes, common_shape
+from fxarray.primitives.lowering import elementwise
+from fxarray.primitives.lowering_bits import counter_words, paired_words, threefry_words
 
 BIT_WIDTHS = (8, 16, 32, 64)
-_EXCUSED = {
-    "transpose": "keys and bits have no derivatives",
-    "lower": "threefry in kernel IR arrives with the kernel compiler",
-}
+_EXCUSED = {"transpose": "keys and bits have no derivatives"}
 
 
 def require_keys(name: str, type: ArrayType) -> None:
@@ -60,6 +62,22 @@ class _PerKey(Primitive):
             if isinstance(size, int) and size < 0:
                 raise ShapeError(f"{self.name}: sizes must not be negative, got shape {self.shape}")
         return (ArrayType(keys.shape + self.shape, self.result_dtype),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (keys,), shape = operands, kernel_shape(self.shape)
+        dtype, rank = kernel_dtype(self.result_dtype), len(keys.shape)
+
+        def element(index: Index) -> int:
+            number = Affine()
+            for size, place in zip(shape, index[rank:], strict=True):
+                number = number * size + place
+            high, low = counter_words(builder, number)
+            words = threefry_words(builder, keys.element(index[:rank]), high, low)
+            if dtype == "u64":
+                return paired_words(builder, *words)
+            return builder.convert(builder.op("xor", *words), dtype)
+
+        return (builder.lowered((*keys.shape, *shape), dtype, element),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
@@ -160,6 +178,12 @@ class FoldIn(Primitive, name="fold_in"):
             return self.reference(keys, data)
         return (np.array(threefry.hash_one(keys.item(), data.item()), np.uint64),)
 
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        def scalar(k: Builder, key: int, data: int) -> int:
+            return paired_words(k, *threefry_words(k, key, k.constant(0, "u32"), data))
+
+        return (elementwise(builder, operands, "u64", scalar),)
+
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
@@ -198,6 +222,18 @@ class KeyData(Primitive, name="key_data"):
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return (np.stack(threefry.halves(arrays[0]), axis=-1),)
 
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (keys,) = operands
+
+        def element(index: Index) -> int:
+            # The first word is the high one.
+            place = builder.iota(index[-1] * -32 + 32, "i32")
+            key = keys.element(index[:-1])
+            word = builder.op("shr_logical", key, builder.convert(place, "u64"))
+            return builder.convert(word, "u32")
+
+        return (builder.lowered((*keys.shape, 2), "u32", element),)
+
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[Sequence[Any], Sequence[int | None]]:
@@ -234,6 +270,15 @@ class WrapKeyData(Primitive, name="wrap_key_data"):
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         (words,) = arrays
         return (np.asarray(threefry.paired(words[..., 0], words[..., 1])),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (words,) = operands
+
+        def element(index: Index) -> int:
+            first, second = (words.element((*index, Affine((), word))) for word in (0, 1))
+            return paired_words(builder, first, second)
+
+        return (builder.lowered(words.shape[:-1], "u64", element),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

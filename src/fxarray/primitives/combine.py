@@ -31,10 +31,10 @@ from fxarray.primitives.movement import reshape, transpose
 from fxarray.primitives.reduce import batched_axes, check_axes
 from fxarray.primitives.slicing import Slice, pad
 from fxarray.primitives.support import Values
-from fxarray.primitives.window import Window, sample_windows, window_factors
+from fxarray.primitives.window_places import Window, sample_windows, window_factors
 
 _EXCUSED = {
-    "lower": "reductions arrive with the kernel compiler",
+    "lower": "the combination is a Program, which a device runs; kernels have those of a table",
     "transpose": "its derivative is made of simpler operations",
 }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.factors import Factors
 from fxarray.core.primitive import Sample, Zero
 from fxarray.core.types import ArrayType, Shape
+from fxarray.kernel.build import Builder, Lowered
 from fxarray.primitives.elementwise_base import (
-    LOWERED_LATER,
     Elementwise,
     check_equal_dtypes,
     common_shape,
     row,
 )
+from fxarray.primitives.lowering import elementwise
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.primitives.support import (
     ANY,
@@ -38,7 +39,9 @@ def _boolean(_: DType) -> DType:
 
 
 def _compare(name: str, function: Any, accepts: int, doc: str) -> Any:
-    return row(name, function, accepts, arity=2, result=_boolean, fast=function, doc=doc)
+    return row(
+        name, function, accepts, arity=2, result=_boolean, fast=function, lowering=name, doc=doc
+    )
 
 
 eq = _compare("eq", np.equal, ANY, "Whether x equals y; NaN equals nothing.")
@@ -50,6 +53,7 @@ ge = _compare("ge", np.greater_equal, ORDERED, "Whether x is greater than or equ
 
 is_finite = row(
     "is_finite", np.isfinite, FLOAT, result=_boolean, fast=np.isfinite,
+    lowering="is_finite",
     doc="Whether x is neither infinite nor NaN.",
 )  # fmt: skip
 
@@ -57,7 +61,7 @@ is_finite = row(
 
 
 def _bitwise(name: str, function: Any, doc: str, arity: int = 2) -> Any:
-    return row(name, function, BITS, arity=arity, fast=function, doc=doc)
+    return row(name, function, BITS, arity=arity, fast=function, lowering=name, doc=doc)
 
 
 bitwise_and = _bitwise("and", np.bitwise_and, "The bits set in both x and y; for bools, x and y.")
@@ -75,8 +79,6 @@ class SelectN(Elementwise, name="select_n"):
     out of range name the nearest case.
     """
 
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": LOWERED_LATER}
-
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         if len(types) < 2:
             raise ArgumentError(f"select_n takes a selector and cases, got {len(types)} operands")
@@ -92,6 +94,20 @@ class SelectN(Elementwise, name="select_n"):
             raise DTypeError(f"select_n: the selector must be bool or int32, got {which}")
         shape = common_shape("select_n", types)
         return (ArrayType(shape, cases[0].dtype, all(case.weak for case in cases)),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        return (elementwise(builder, operands, operands[1].dtype, self.scalar),)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        which, *cases = values
+        if len(cases) == 2 and builder.dtypes[which] == "bool":
+            return builder.op("select", which, cases[1], cases[0])
+        which = builder.convert(which, "i32")
+        result = cases[-1]
+        for position in range(len(cases) - 2, -1, -1):
+            here = builder.op("le", which, builder.constant(position, "i32"))
+            result = builder.op("select", here, cases[position], result)
+        return result
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         which, *cases = arrays

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from fxarray.core.errors import AxisError, DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
+from fxarray.primitives.lowering import accumulated_in
 from fxarray.primitives.movement import transpose
 from fxarray.primitives.support import BOOL, NUMBER, describe_groups, group_of, quietly
 
@@ -63,7 +65,6 @@ class DotGeneral(Primitive, name="dot_general"):
     batch_axes: tuple[Axes, Axes]
     result_dtype: DType | None = None
     precision: str | None = None
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": "contractions arrive with the kernel compiler"}
 
     def roles(self, x: Any, y: Any) -> tuple[Roles, Roles]:
         return _both_roles(self.contract, self.batch_axes, len(x.shape), len(y.shape))
@@ -158,6 +159,32 @@ class DotGeneral(Primitive, name="dot_general"):
         b = b.reshape(*batch, depth, prod(columns))
         return quietly(np.matmul, (a, b)).reshape(batch + rows + columns)
 
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, y = operands
+        left, right = self.roles(x, y)
+        count, first = len(left.batch), len(left.free)
+        shape = (
+            *[x.shape[i] for i in left.batch + left.free],
+            *[y.shape[j] for j in right.free],
+        )
+        result = x.dtype if self.result_dtype is None else kernel_dtype(self.result_dtype)
+        total = accumulated_in(x.dtype, y.dtype, result)
+
+        def element(index: Index) -> int:
+            batch, rest = index[:count], index[count:]
+            rows, columns = rest[:first], rest[first:]
+
+            def factors(summed: Index) -> tuple[int, int]:
+                return (
+                    x.element(_placed(left, batch, summed, rows)),
+                    y.element(_placed(right, batch, summed, columns)),
+                )
+
+            names, (a, b) = builder.over([x.shape[i] for i in left.contract], index, factors)
+            return builder.convert(builder.contract(a, b, names, total), result)
+
+        return (builder.lowered(shape, result, element),)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)
         (x, y), (dx, dy) = primals, tangents
@@ -247,6 +274,13 @@ class DotGeneral(Primitive, name="dot_general"):
         yield Sample(cls(*matrix, np.dtype("float32")), half)
         yield Sample(cls(*matrix), (normal(2, 3), normal(4, 5)), error=ShapeError)
         yield Sample(cls(((2,), (0,)), ((), ())), (normal(2, 3), normal(4, 5)), error=AxisError)
+
+
+def _placed(roles: Roles, batch: Index, summed: Index, free: Index) -> Index:
+    """The index of an operand, from those of its dimensions by role."""
+    places = (*roles.batch, *roles.contract, *roles.free)
+    index = dict(zip(places, (*batch, *summed, *free), strict=True))
+    return tuple([index[place] for place in range(len(places))])
 
 
 def _inverse(permutation: Sequence[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ is more batch or more features, and both derivatives are convolutions again.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -19,10 +19,19 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType, Shape, Size
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
+from fxarray.kernel.sizes import user_size
 from fxarray.primitives.elementwise_base import check_count, check_group
+from fxarray.primitives.lowering import accumulated_in, inside_or
 from fxarray.primitives.movement import reshape, rev, transpose
 from fxarray.primitives.support import NUMBER, Values
-from fxarray.primitives.window import Pads, Window, spread
+from fxarray.primitives.window_places import (
+    Pads,
+    Window,
+    spread,
+    window_counts,
+    window_steps,
+)
 
 
 class Convolution(Primitive, name="conv_general_dilated"):
@@ -47,7 +56,6 @@ class Convolution(Primitive, name="conv_general_dilated"):
     kernel_dilation: tuple[int, ...]
     result_dtype: DType | None = None
     precision: str | None = None
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": "contractions arrive with the kernel compiler"}
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         check_count(self.name, types, 2)
@@ -152,6 +160,39 @@ class Convolution(Primitive, name="conv_general_dilated"):
             product = np.matmul(rows, weights).reshape(groups, batch, *counts, -1)
         value = np.moveaxis(product, -1, 2)
         return (dtypes.cast(value, dtypes.physical(result)),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, kernel = operands
+        window = self.window(tuple(map(user_size, kernel.shape)))
+        places = window_counts(window, x.shape[3:])
+        result = x.dtype if self.result_dtype is None else kernel_dtype(self.result_dtype)
+        total = accumulated_in(x.dtype, kernel.dtype, result)
+        zeros = builder.constant(0, x.dtype), builder.constant(0, kernel.dtype)
+
+        def element(index: Index) -> int:
+            group, row, feature, *here = index
+            space = x.shape[3:]
+            steps = [window_steps(builder, window, d, p, space[d]) for d, p in enumerate(here)]
+
+            def factors(summed: Index) -> tuple[int, int]:
+                channel, *inner = summed
+                stands = [step.place(offset) for step, offset in zip(steps, inner, strict=True)]
+                spot = (group, row, channel, *[place for _, place in stands])
+                inside = [bound for bounds, _ in stands for bound in bounds]
+                taps = [step.tap(offset) for step, offset in zip(steps, inner, strict=True)]
+                tap = (group, feature, channel, *taps)
+                known = [(t, 0, n) for t, n in zip(taps, kernel.shape[3:], strict=True)]
+                return (
+                    inside_or(builder, inside, lambda: x.element(spot), zeros[0]),
+                    inside_or(builder, known, lambda: kernel.element(tap), zeros[1]),
+                )
+
+            lengths = [x.shape[2], *[step.steps for step in steps]]
+            names, (a, b) = builder.over(lengths, index, factors)
+            return builder.convert(builder.contract(a, b, names, total), result)
+
+        shape = (*x.shape[:2], kernel.shape[1], *places)
+        return (builder.lowered(shape, result, element),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)

@@ -13,13 +13,15 @@ from fxarray.core.errors import ArgumentError, DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.primitive import Primitive, Sample, Zero, remembered
 from fxarray.core.types import ArrayType
+from fxarray.kernel.build import Builder, Lowered, kernel_dtype
 from fxarray.primitives.elementwise_base import (
-    LOWERED_LATER,
     Elementwise,
     check_count,
     check_group,
     elementwise_samples,
 )
+from fxarray.primitives.lowering import elementwise
+from fxarray.primitives.lowering_bits import bits_read, rounded_to
 from fxarray.primitives.movement import transpose
 from fxarray.primitives.support import (
     ANY,
@@ -31,9 +33,6 @@ from fxarray.primitives.support import (
     sample_dtypes,
     widened,
 )
-
-_LOWERED_LATER = {"lower": LOWERED_LATER}
-
 
 # Where NumPy converts as `cast` does, from which kinds of dtypes.
 _NUMPY_CASTS: dict[DType, str] = {
@@ -49,7 +48,6 @@ class ConvertElementType(Elementwise, name="convert_element_type"):
 
     dtype: DType
     weak: bool = False
-    EXCUSED: ClassVar[dict[str, str]] = _LOWERED_LATER
     accepts: ClassVar[int] = NUMERIC
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -76,6 +74,11 @@ class ConvertElementType(Elementwise, name="convert_element_type"):
         if kinds is None or x.dtype.kind not in kinds:
             return self.reference(x)
         return (quietly(x.astype, (self.dtype,)),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        dtype = kernel_dtype(self.dtype)
+        return (elementwise(builder, (x,), dtype, lambda k, value: k.convert(value, dtype)),)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         return self(tangent) if dtypes.is_inexact(self.dtype) else None
@@ -117,10 +120,7 @@ class BitcastConvertType(Primitive, name="bitcast_convert_type"):
     """
 
     dtype: DType
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": LOWERED_LATER,
-        "transpose": "bits are not linear",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "bits are not linear"}
     differentiable: ClassVar[bool] = False
 
     def ratio(self, source: DType) -> tuple[int, int]:
@@ -177,6 +177,11 @@ class BitcastConvertType(Primitive, name="bitcast_convert_type"):
             return (np.ascontiguousarray(x).reshape(x.shape).view(target),)
         whole = np.ascontiguousarray(x[..., None] if split > 1 else x)
         return (whole.view(target) if split > 1 else whole.view(target)[..., 0],)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        split, join = self.ratio(dtypes.from_short_name(x.dtype))
+        return (bits_read(builder, x, kernel_dtype(self.dtype), split, join),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]
@@ -249,7 +254,6 @@ class ReducePrecision(Elementwise, name="reduce_precision"):
 
     exponent_bits: int
     mantissa_bits: int
-    EXCUSED: ClassVar[dict[str, str]] = _LOWERED_LATER
     accepts: ClassVar[int] = FLOAT
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -276,6 +280,13 @@ class ReducePrecision(Elementwise, name="reduce_precision"):
                 rounded = np.where(size < 2.0 ** (1 - bias), np.copysign(0.0, wide), rounded)
             result = np.where(np.isfinite(wide), rounded, wide)
         return (dtypes.cast(np.asarray(result), x.dtype),)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        (x,) = values
+        own = dtypes.finfo(dtypes.from_short_name(builder.dtypes[x]))
+        mantissa_bits = self.mantissa_bits if self.mantissa_bits < own.nmant else None
+        exponent_bits = self.exponent_bits if self.exponent_bits < own.nexp else None
+        return rounded_to(builder, x, exponent_bits, mantissa_bits)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         return self(tangent)
@@ -311,12 +322,15 @@ def _round_mantissa(x: Values, bits: int) -> Values:
 class StopGradient(Elementwise, name="stop_gradient"):
     """The operand; its derivative is taken to be zero."""
 
-    EXCUSED: ClassVar[dict[str, str]] = {**_LOWERED_LATER, "transpose": "its derivative is zero"}
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "its derivative is zero"}
     accepts: ClassVar[int] = ANY
     differentiable: ClassVar[bool] = False
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         return arrays
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        return values[0]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)
@@ -331,11 +345,13 @@ class StopGradient(Elementwise, name="stop_gradient"):
 class Copy(Elementwise, name="copy"):
     """The operand's elements, in memory of their own."""
 
-    EXCUSED: ClassVar[dict[str, str]] = _LOWERED_LATER
     accepts: ClassVar[int] = ANY
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         return (np.array(arrays[0]),)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        return values[0]
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         return tangent

@@ -14,5 +14,8 @@ def defines(cls: type[Primitive], rule: str) -> bool:
         if rule == "transpose" and own is Elementwise.transpose:
             overridden = cls.transposed is not Elementwise.transposed  # type: ignore[attr-defined]
             return overridden or cls.transposes is not None  # type: ignore[attr-defined]
+        if rule == "lower" and own is Elementwise.lower:
+            overridden = cls.scalar is not Elementwise.scalar  # type: ignore[attr-defined]
+            return overridden or cls.lowering is not None  # type: ignore[attr-defined]
         return True
     return rule == "jvp" and (bool(cls.linear_operands) or not cls.differentiable)

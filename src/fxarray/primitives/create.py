@@ -15,6 +15,8 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Sample
 from fxarray.core.types import ArrayType, Shape
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
+from fxarray.kernel.sizes import kernel_shape
 from fxarray.primitives.elementwise import add
 from fxarray.primitives.movement import BroadcastInDim
 from fxarray.primitives.support import NUMBER, group_of
@@ -26,10 +28,7 @@ class Iota(Primitive, name="iota"):
     dtype: DType
     shape: Shape
     dimension: int
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": "indices arrive with the kernel compiler",
-        "transpose": "it has no operands",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it has no operands"}
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -45,6 +44,16 @@ class Iota(Primitive, name="iota"):
         sizes[self.dimension] = shape[self.dimension]
         values = dtypes.cast(np.arange(shape[self.dimension]), self.dtype)
         return (np.broadcast_to(values.reshape(sizes), shape),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        dtype = kernel_dtype(self.dtype)
+
+        def element(index: Index) -> int:
+            place = index[self.dimension]
+            exact = dtype if dtype in ("i32", "i64", "f32", "f64") else builder.index_dtype(place)
+            return builder.convert(builder.iota(place, exact), dtype)
+
+        return (builder.lowered(kernel_shape(self.shape), dtype, element),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

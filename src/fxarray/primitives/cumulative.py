@@ -19,11 +19,13 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType
+from fxarray.kernel.build import Builder, Lowered
 from fxarray.primitives.arithmetic import div, mul, sub
 from fxarray.primitives.arithmetic import max as maximum
 from fxarray.primitives.comparison import eq, select
 from fxarray.primitives.convert import convert
 from fxarray.primitives.elementwise_base import check_equal_dtypes, check_group, common_shape
+from fxarray.primitives.lowering import combiner_for, number_of, prefixes
 from fxarray.primitives.power import logistic
 from fxarray.primitives.slicing import pad
 from fxarray.primitives.support import (
@@ -35,8 +37,6 @@ from fxarray.primitives.support import (
     random_operand,
     sample_dtypes,
 )
-
-_LOWER_LATER = {"lower": "scans arrive with the kernel compiler"}
 
 
 def check_axis(name: str, axis: int, type: ArrayType) -> None:
@@ -69,10 +69,7 @@ class Cumulative(Primitive):
 
     axis: int
     reverse: bool = False
-    EXCUSED: ClassVar[dict[str, str]] = {
-        **_LOWER_LATER,
-        "transpose": "it is not linear in its operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in its operand"}
     accepts: ClassVar[int] = NUMBER
     function: ClassVar[np.ufunc] = np.add
 
@@ -91,6 +88,15 @@ class Cumulative(Primitive):
             value = self._accumulate(value)
         value = np.flip(value, self.axis) if self.reverse else value
         return (dtypes.cast(np.asarray(value), x.dtype),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        return (prefixes(builder, operands, self.axis, self._prefix),)
+
+    def _prefix(self, builder: Builder, axis: str | None, x: int) -> int:
+        if axis is None:
+            return x
+        combiner = combiner_for(builder, self.name.removeprefix("cum"), x)
+        return builder.scan(combiner, axis, x, reverse=self.reverse)[0]
 
     def _accumulate(self, x: Values) -> Values:
         return type(self).function.accumulate(x, axis=self.axis, dtype=x.dtype)
@@ -153,7 +159,7 @@ _COMPUTABLE: dict[Any, Any] = {
 class CumSum(Cumulative, name="cumsum"):
     """The sum of all elements up to each."""
 
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
+    EXCUSED: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -202,6 +208,13 @@ class CumLogSumExp(Cumulative, name="cumlogsumexp"):
     accepts: ClassVar[int] = FLOAT
     function: ClassVar[np.ufunc] = np.logaddexp
 
+    def _prefix(self, builder: Builder, axis: str | None, x: int) -> int:
+        if axis is None:
+            return x
+        one = number_of(builder, x, 1)
+        top, total = builder.scan("logsumexp", axis, x, one, reverse=self.reverse)
+        return builder.op("add", top, builder.op("log", total))
+
     def derivative(self, x: Any, y: Any, tangent: Any) -> Any:
         before = self.before(y, -np.inf)
         # The shares of the two in exp(before) + exp(x); halves where both are the same infinity,
@@ -223,7 +236,6 @@ class LinearRecurrence(Primitive, name="linear_recurrence"):
 
     axis: int
     reverse: bool = False
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         factor, term = types
@@ -252,6 +264,14 @@ class LinearRecurrence(Primitive, name="linear_recurrence"):
                 value = factor[k] * value + term[k]
                 result[k] = value
         return (dtypes.cast(np.moveaxis(result, 0, self.axis), dtype),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        return (prefixes(builder, operands, self.axis, self._prefix),)
+
+    def _prefix(self, builder: Builder, axis: str | None, factor: int, term: int) -> int:
+        if axis is None:
+            return term
+        return builder.scan("linear", axis, factor, term, reverse=self.reverse)[1]
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
         factor, term = arrays

@@ -16,17 +16,18 @@ from fxarray.core.factors import Factors
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, instantiate
 from fxarray.core.types import ArrayType, Shape, Size
+from fxarray.kernel.build import Builder, Index, Lowered
+from fxarray.kernel.sizes import kernel_shape
 from fxarray.primitives.convert import convert
 from fxarray.primitives.create import scalar, zeros
 from fxarray.primitives.elementwise import add
 from fxarray.primitives.gather import Gather
 from fxarray.primitives.joining import concatenate
+from fxarray.primitives.lowering import box_start, inside_or, view
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.primitives.scatter import Scatter
 from fxarray.primitives.support import INTEGER, Values, group_of, number_like
 from fxarray.primitives.windows import GatherDimensionNumbers, GatherScatterMode, as_scatter
-
-_LOWER_LATER = {"lower": "views arrive with the kernel compiler"}
 
 
 def _check_starts(name: str, x: ArrayType, starts: Sequence[ArrayType]) -> None:
@@ -89,7 +90,6 @@ class DynamicSlice(Primitive, name="dynamic_slice"):
     "dimension."""
 
     slice_sizes: Shape
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[bool] = True
 
@@ -103,6 +103,16 @@ class DynamicSlice(Primitive, name="dynamic_slice"):
         x, *starts = arrays
         sizes: Any = self.slice_sizes
         return (x[(*_box(x.shape, starts, sizes), ...)],)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, *starts = operands
+        shape = kernel_shape(self.slice_sizes)
+
+        def place(index: Index) -> Index:
+            first = box_start(builder, x.shape, shape, starts)
+            return tuple([here + start for here, start in zip(index, first, strict=True)])
+
+        return (view(builder, x, shape, place),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         (cotangent,), (x, *starts) = cotangents, operands
@@ -161,7 +171,6 @@ def _numbers_of_boxes(rank: int, indexed: tuple[int, ...], mapped: bool) -> Gath
 class DynamicUpdateSlice(Primitive, name="dynamic_update_slice"):
     """The array with a box replaced; operands are the array, the box, and a start per dimension."""
 
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0, 1)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -180,6 +189,17 @@ class DynamicUpdateSlice(Primitive, name="dynamic_update_slice"):
         result = np.array(x)
         result[(*_box(x.shape, starts, update.shape), ...)] = update
         return (result,)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, update, *starts = operands
+
+        def element(index: Index) -> int:
+            first = box_start(builder, x.shape, update.shape, starts)
+            places = tuple([here - start for here, start in zip(index, first, strict=True)])
+            bounds = [(p, 0, size) for p, size in zip(places, update.shape, strict=True)]
+            return inside_or(builder, bounds, lambda: update.element(places), x.element(index))
+
+        return (builder.lowered(x.shape, x.dtype, element),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)

@@ -20,6 +20,8 @@ from fxarray.core.factors import Factors
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, add_tangents
 from fxarray.core.types import ArrayType, Shape, shape_key
+from fxarray.kernel.build import Builder, Lowered, NoKernel, kernel_dtype
+from fxarray.primitives.lowering import elementwise
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.primitives.reduce import reduce_sum
 from fxarray.primitives.support import (
@@ -38,7 +40,7 @@ Interval: TypeAlias = tuple[float, float]
 
 _LAST_COMPLEX = np.dtype(np.clongdouble).num
 
-LOWERED_LATER = "elementwise lowering arrives with the kernel compiler"
+ITERATES = "it iterates until its terms are small, which is a routine of a device"
 
 
 def common_shape(name: str, types: Sequence[ArrayType]) -> Shape:
@@ -135,6 +137,15 @@ class Elementwise(Primitive):
             raise self.missing("transpose", f"it is not linear in operand {position}")
         return rule(cotangent, *operands)
 
+    def scalar(self, builder: Builder, *values: int) -> int:
+        """One element of the result in kernel IR, from elements of the operands."""
+        lowering = type(self).lowering
+        if lowering is None:
+            raise NoKernel(f"{self.name} is no expression of scalar operations")
+        if isinstance(lowering, str):
+            return builder.op(lowering, *values)
+        return lowering(builder, *values)
+
     # --- rules --------------------------------------------------------------------------------
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -205,6 +216,10 @@ class Elementwise(Primitive):
         rank = max(given.ndim for given in types)
         linear = [i for i, rule in enumerate(self.transposes or ()) if rule is not None]
         return Factors.elementwise([given.ndim for given in types], [rank], linear)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        dtype = kernel_dtype(self.result_dtype(dtypes.from_short_name(operands[0].dtype)))
+        return (elementwise(builder, operands, dtype, self.scalar),)
 
     @classmethod
     def domain(cls, position: int) -> Interval:
@@ -299,11 +314,14 @@ def row(
       fast: a faster NumPy function for eager mode, given float32, float64, complex and integers.
       native: whether `function` must see the operands in their own dtype.
       sampled_derivatives: whether all derivatives exist at all samples.
-      lowering: the kernel-IR operation, or a function from kernel values to a kernel value.
+      lowering: the kernel-IR operation, or a function from a builder and values of the operands'
+        elements to the value of the result's.
       doc: one sentence.
       excused: why rules are missing.
     """
-    excuses = {"lower": LOWERED_LATER, **(excused or {})}
+    excuses = dict(excused or {})
+    if lowering is None:
+        excuses.setdefault("lower", ITERATES)
     if transposes is None:
         excuses.setdefault("transpose", "it is not linear in any operand")
     attributes: dict[str, Any] = {
@@ -319,7 +337,7 @@ def row(
         "domains": domain if isinstance(domain[0], tuple) else (domain,),
         "native": native,
         "sampled_derivatives": sampled_derivatives,
-        "lowering": lowering,
+        "lowering": staticmethod(lowering) if callable(lowering) else lowering,
         "differentiable": derivatives is not None,
         "EXCUSED": excuses,
     }

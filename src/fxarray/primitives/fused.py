@@ -149,5 +149,6 @@ fused_multiply_add = row(
         lambda ct, x, y, z: mul(x, ct),
         lambda ct, x, y, z: ct,
     ],
+    lowering="fma",
     doc="Elementwise x * y + z, rounded once.",
 )

@@ -14,7 +14,11 @@ from fxarray.core.factors import Factors
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero
 from fxarray.core.types import ArrayType, Shape
+from fxarray.kernel.build import Builder, Index, Lowered
+from fxarray.kernel.ir import Affine, Bound
+from fxarray.kernel.sizes import add, kernel_shape, subtract, user_size
 from fxarray.primitives.create import zeros
+from fxarray.primitives.lowering import clamped, index_number, inside_or, without
 from fxarray.primitives.scatter_base import ScatterBase
 from fxarray.primitives.support import NUMBER, Values
 from fxarray.primitives.windows import (
@@ -58,7 +62,6 @@ class Gather(Primitive, name="gather"):
     unique_indices: bool = False
     mode: GatherScatterMode = GatherScatterMode.CLIP
     fill_value: Any = None
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": "gathers arrive with the kernel compiler"}
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[bool] = True
 
@@ -118,6 +121,40 @@ class Gather(Primitive, name="gather"):
         if not np.all(inside):
             values[~inside] = self._cast_fill(x)
         return (np.moveaxis(values, range(batch_rank, values.ndim), numbers.offset_dims),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, indices = operands
+        numbers = self.dimension_numbers
+        rank, sizes = len(x.shape), kernel_shape(self.slice_sizes)
+        batch_shape = tuple(map(user_size, indices.shape))
+        shape = kernel_shape(gathered_shape(numbers, self.slice_sizes, batch_shape))
+        dtype: Any = dtypes.from_short_name(x.dtype)
+        fill = default_fill(dtype) if self.fill_value is None else self.fill_value
+        dropping = self.mode is GatherScatterMode.FILL_OR_DROP
+
+        def element(index: Index) -> int:
+            batch = without(index, numbers.offset_dims)
+            places = [Affine()] * rank
+            for d, here in zip(window_dims(numbers, rank), numbers.offset_dims, strict=True):
+                places[d] = index[here]
+            for d, lane in zip(
+                numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
+            ):
+                places[d] = batch[lane]
+            bounds: list[Bound] = []
+            for component, d in enumerate(numbers.start_index_map):
+                start = indices.element((*batch, Affine((), component)))
+                limit = subtract(x.shape[d], sizes[d])
+                if dropping:
+                    first = Affine(((index_number(builder, start, limit), 1),))
+                    bounds.append((first, 0, add(limit, 1)))
+                else:
+                    first = clamped(builder, start, limit)
+                places[d] = places[d] + first
+            outside = builder.constant(fill, x.dtype)
+            return inside_or(builder, bounds, lambda: x.element(tuple(places)), outside)
+
+        return (builder.lowered(shape, x.dtype, element),)
 
     def _cast_fill(self, x: Values) -> Values:
         return dtypes.cast(np.asarray(self._fill(x)), x.dtype)

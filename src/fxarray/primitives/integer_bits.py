@@ -9,6 +9,7 @@ import numpy as np
 from fxarray.core import dtypes
 from fxarray.primitives.convert import bits_of, from_bits
 from fxarray.primitives.elementwise_base import row
+from fxarray.primitives.lowering import high_product
 from fxarray.primitives.support import FLOAT, INTEGER, Values
 
 # --- shifts ---------------------------------------------------------------------------------------
@@ -56,16 +57,19 @@ def _fast_shift_right_arithmetic(x: Values, y: Values) -> Any:
 # NumPy too shifts everything out, or fills with the sign, where the amount is out of range.
 shift_left = row(
     "shift_left", _shift_left, INTEGER, arity=2, native=True, fast=np.left_shift,
+    lowering="shl",
     doc="x shifted left by y bits; 0 if y is negative or at least the width.",
 )  # fmt: skip
 shift_right_logical = row(
     "shift_right_logical", _shift_right_logical, INTEGER, arity=2, native=True,
     fast=_fast_shift_right_logical,
+    lowering="shr_logical",
     doc="x shifted right by y bits, zeros moving in; 0 if y is negative or at least the width.",
 )  # fmt: skip
 shift_right_arithmetic = row(
     "shift_right_arithmetic", _shift_right_arithmetic, INTEGER, arity=2, native=True,
     fast=_fast_shift_right_arithmetic,
+    lowering="shr_arithmetic",
     doc="x shifted right by y bits, its highest bit moving in, also if x is unsigned; nothing but "
     "that bit if y is negative or at least the width.",
 )  # fmt: skip
@@ -90,10 +94,12 @@ def _count_leading_zeros(x: Values) -> Values:
 
 population_count = row(
     "population_count", _population_count, INTEGER, native=True,
+    lowering="popcount",
     doc="The number of bits set in x.",
 )  # fmt: skip
 clz = row(
     "clz", _count_leading_zeros, INTEGER, native=True,
+    lowering="clz",
     doc="The number of zero bits above the highest bit set in x.",
 )  # fmt: skip
 
@@ -108,6 +114,7 @@ def _high_product(x: Values, y: Values) -> Values:
 
 mulhi = row(
     "mulhi", _high_product, INTEGER, arity=2, native=True,
+    lowering=high_product,
     doc="The upper half of the product of x and y, which has twice their width.",
 )  # fmt: skip
 
@@ -135,5 +142,6 @@ def _next_after(x: Values, y: Values) -> Values:
 nextafter = row(
     "nextafter", _next_after, FLOAT, arity=2, native=True, fast=np.nextafter,
     sampled_derivatives=False,
+    lowering="next_after",
     doc="The next number after x in the direction of y; its derivative is taken to be 0.",
 )  # fmt: skip

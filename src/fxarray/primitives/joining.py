@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, ClassVar
 
@@ -14,9 +15,11 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample, Zero, instantiate
 from fxarray.core.types import ArrayType, Shape, Size
+from fxarray.kernel.build import Builder, Index, Lowered
+from fxarray.kernel.sizes import Size as KernelSize
+from fxarray.kernel.sizes import add, kernel_shape, subtract
+from fxarray.primitives.lowering import shifted, view
 from fxarray.primitives.support import Values
-
-_LOWER_LATER = {"lower": "piecewise kernels arrive with the kernel compiler"}
 
 
 def _total(sizes: Sequence[Size]) -> Size:
@@ -30,7 +33,6 @@ class Concatenate(Primitive, name="concatenate"):
     """The operands one after the other along `axis`; all other sizes agree."""
 
     axis: int
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
         if not types:
@@ -61,6 +63,31 @@ class Concatenate(Primitive, name="concatenate"):
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         return (np.concatenate(arrays, self.axis),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        first, axis = operands[0], self.axis
+        pieces = [x for x in operands if x.shape[axis] != 0] or [first]
+        ends = list(accumulate([x.shape[axis] for x in pieces], add))
+        shape = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
+
+        def piece(number: int, index: Index) -> int:
+            x = pieces[number]
+            position = index[axis] - subtract(ends[number], x.shape[axis])
+            with builder.guarded((position, 0, x.shape[axis])):
+                return x.element((*index[:axis], position, *index[axis + 1 :]))
+
+        def element(index: Index) -> int:
+            value = piece(len(pieces) - 1, index)
+            for number in range(len(pieces) - 2, -1, -1):
+                # What is not before the end of a piece is in a later one.
+                before = index[axis] - ends[number]
+                dtype = builder.index_dtype(before)
+                end = builder.constant(0, dtype)
+                here = builder.op("lt", builder.iota(before, dtype), end)
+                value = builder.op("select", here, piece(number, index), value)
+            return value
+
+        return (builder.lowered(shape, first.dtype, element),)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         outputs = self.bind(*primals)
@@ -120,7 +147,6 @@ class Split(Primitive, name="split"):
 
     sizes: Shape
     axis: int
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -145,6 +171,16 @@ class Split(Primitive, name="split"):
                 for size, stop in zip(self.sizes, stops, strict=True)
             ]
         )
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,), axis = operands, self.axis
+        results: list[Lowered] = []
+        start: KernelSize = 0
+        for size in kernel_shape(self.sizes):
+            shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+            results.append(view(builder, x, shape, partial(shifted, axis=axis, start=start)))
+            start = add(start, size)
+        return tuple(results)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         return (concatenate([instantiate(ct) for ct in cotangents], self.axis),)

@@ -9,6 +9,7 @@ import numpy as np
 from fxarray.primitives.arithmetic import mul, sub
 from fxarray.primitives.comparison import bitwise_and, bitwise_not, eq, is_finite, select
 from fxarray.primitives.elementwise_base import row
+from fxarray.primitives.lowering import in_float32, log_add_exp
 from fxarray.primitives.power import logistic
 from fxarray.primitives.support import FLOAT, number_like
 
@@ -25,5 +26,6 @@ logaddexp = row(
         lambda t, z, x, y: mul(t, _weight(x, y)),
         lambda t, z, x, y: mul(t, _weight(y, x)),
     ],
+    lowering=in_float32(log_add_exp),
     doc="log(exp(x) + exp(y)) without overflow.",
 )  # fmt: skip

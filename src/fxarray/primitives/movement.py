@@ -13,9 +13,12 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Primitive, Sample, remembered
 from fxarray.core.types import ArrayType, Shape, shape_key
+from fxarray.kernel.build import Builder, Index, Lowered
+from fxarray.kernel.indices import reshaped
+from fxarray.kernel.ir import Affine
+from fxarray.kernel.sizes import kernel_shape, subtract
+from fxarray.primitives.lowering import view
 from fxarray.primitives.reduce import reduce_sum
-
-_LOWER_LATER = {"lower": "views arrive with the kernel compiler"}
 
 
 class BroadcastInDim(Primitive, name="broadcast_in_dim"):
@@ -26,7 +29,6 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
 
     shape: Shape
     dimensions: tuple[int, ...]
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -56,6 +58,19 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
         for position, dimension in enumerate(self.dimensions):
             sizes[dimension] = x.shape[position]
         return (np.broadcast_to(x.reshape(sizes), shape),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+
+        def place(index: Index) -> Index:
+            return tuple(
+                [
+                    Affine() if size == 1 else index[dimension]
+                    for size, dimension in zip(x.shape, self.dimensions, strict=True)
+                ]
+            )
+
+        return (view(builder, x, kernel_shape(self.shape), place),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         (cotangent,), (x,) = cotangents, operands
@@ -100,7 +115,6 @@ class Transpose(Primitive, name="transpose"):
     """Reorder dimensions: result dimension i is operand dimension `permutation[i]`."""
 
     permutation: tuple[int, ...]
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -114,6 +128,12 @@ class Transpose(Primitive, name="transpose"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return (np.transpose(arrays[0], self.permutation),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        shape = [x.shape[p] for p in self.permutation]
+        inverse = sorted(range(len(shape)), key=self.permutation.__getitem__)
+        return (view(builder, x, shape, lambda index: tuple([index[p] for p in inverse])),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         inverse = tuple(sorted(range(len(self.permutation)), key=self.permutation.__getitem__))
@@ -144,7 +164,6 @@ class Reshape(Primitive, name="reshape"):
     """The same elements, in row-major order, in another shape."""
 
     shape: Shape
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -158,6 +177,17 @@ class Reshape(Primitive, name="reshape"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return (np.reshape(arrays[0], self.shape),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        shape = kernel_shape(self.shape)
+
+        def element(index: Index) -> int:
+            if 0 in x.shape:
+                return builder.constant(0, x.dtype)
+            return x.element(reshaped(index, shape, x.shape, builder.axes))
+
+        return (builder.lowered(shape, x.dtype, element),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         return Reshape(operands[0].shape).bind(cotangents[0])
@@ -208,7 +238,6 @@ class Rev(Primitive, name="rev"):
     """The elements in reverse order along `dimensions`."""
 
     dimensions: tuple[int, ...]
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -222,6 +251,19 @@ class Rev(Primitive, name="rev"):
 
     def reference(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return (np.asarray(np.flip(arrays[0], self.dimensions)),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+
+        def place(index: Index) -> Index:
+            return tuple(
+                [
+                    here * -1 + subtract(x.shape[d], 1) if d in self.dimensions else here
+                    for d, here in enumerate(index)
+                ]
+            )
+
+        return (view(builder, x, x.shape, place),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         return self.bind(cotangents[0])

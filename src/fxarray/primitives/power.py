@@ -12,6 +12,7 @@ from fxarray.core import dtypes
 from fxarray.core.errors import ArgumentError, DTypeError
 from fxarray.core.primitive import Sample
 from fxarray.core.types import ArrayType
+from fxarray.kernel.build import Builder
 from fxarray.primitives.arithmetic import add, div, mul, quotient, scale, sub
 from fxarray.primitives.comparison import (
     eq,
@@ -21,7 +22,6 @@ from fxarray.primitives.convert import (
     convert,
 )
 from fxarray.primitives.elementwise_base import (
-    LOWERED_LATER,
     Elementwise,
     check_count,
     check_equal_dtypes,
@@ -29,6 +29,7 @@ from fxarray.primitives.elementwise_base import (
     elementwise_samples,
     row,
 )
+from fxarray.primitives.lowering import in_float32, is_kind, number_of, power, wide
 from fxarray.primitives.support import (
     FLOAT,
     INEXACT,
@@ -43,14 +44,15 @@ from fxarray.primitives.support import (
 # --- powers ---------------------------------------------------------------------------------------
 
 
+# Each product of a power by squaring loses half a unit in the last place at most.
+_FEW_PRODUCTS = 16
+
+
 class IntegerPow(Elementwise, name="integer_pow"):
     """x to the power of an integer known while tracing."""
 
     exponent: int
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": LOWERED_LATER,
-        "transpose": "it is not linear in any operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in any operand"}
     domains: ClassVar[tuple[tuple[float, float], ...]] = ((0.5, 2.0),)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -67,6 +69,13 @@ class IntegerPow(Elementwise, name="integer_pow"):
         if x.dtype.kind in "iu":
             return _wrapping_power(x, np.asarray(self.exponent))
         return _repeated_product(x, self.exponent)
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        (x,) = values
+        exact = is_kind(builder, x, "integer")
+        if exact or is_kind(builder, x, "complex") or abs(self.exponent) <= _FEW_PRODUCTS:
+            return in_float32(lambda k, y: power(k, y, self.exponent))(builder, x)
+        return in_float32(lambda k, y: k.op("pow", y, number_of(k, y, self.exponent)))(builder, x)
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
         (x,) = arrays
@@ -136,10 +145,7 @@ def integer_pow(x: Any, exponent: int) -> Any:
 class Pow(Elementwise, name="pow"):
     """x to the power of y, of one dtype; y may also be an integer where x is not."""
 
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": LOWERED_LATER,
-        "transpose": "it is not linear in any operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in any operand"}
     arity: ClassVar[int] = 2
     domains: ClassVar[tuple[tuple[float, float], ...]] = ((0.4, 2.0), (-2.0, 2.0))
 
@@ -159,6 +165,12 @@ class Pow(Elementwise, name="pow"):
         if x.dtype.kind == "c":
             return _complex_power(x, y.astype(np.complex128))
         return np.power(x, y.astype(np.float64))
+
+    def scalar(self, builder: Builder, *values: int) -> int:
+        x, y = values
+        base = wide(builder, x)
+        exponent = builder.convert(y, builder.dtypes[base])
+        return builder.convert(builder.op("pow", base, exponent), builder.dtypes[x])
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
         x, y = arrays
@@ -201,6 +213,7 @@ pow = Pow()
 sqrt = row(
     "sqrt", np.sqrt, INEXACT, fast=np.sqrt,
     derivatives=[lambda t, z, x: div(scale(t, 0.5), z)], domain=(0.3, 3.0),
+    lowering="sqrt",
     doc="The square root; NaN for negative reals. The derivative at 0 is infinite.",
 )  # fmt: skip
 
@@ -212,11 +225,13 @@ def _reciprocal_root(x: Values) -> Values:
 rsqrt = row(
     "rsqrt", _reciprocal_root, INEXACT, fast=_reciprocal_root,
     derivatives=[lambda t, z, x: mul(t, scale(div(z, x), -0.5))], domain=(0.3, 3.0),
+    lowering="rsqrt",
     doc="1 / sqrt(x).",
 )  # fmt: skip
 cbrt = row(
     "cbrt", np.cbrt, FLOAT, fast=np.cbrt,
     derivatives=[lambda t, z, x: mul(t, scale(integer_pow(z, -2), 1 / 3))], domain=(0.3, 3.0),
+    lowering="cbrt",
     doc="The real cube root, also of negative numbers.",
 )  # fmt: skip
 
@@ -224,6 +239,7 @@ cbrt = row(
 
 exp = row(
     "exp", np.exp, INEXACT, fast=np.exp, derivatives=[lambda t, z, x: mul(t, z)],
+    lowering="exp",
     doc="e to the power of x.",
 )  # fmt: skip
 
@@ -235,21 +251,25 @@ def _exp2(x: Values) -> Values:
 exp2 = row(
     "exp2", _exp2, INEXACT, fast=_exp2,
     derivatives=[lambda t, z, x: mul(t, scale(z, math.log(2)))],
+    lowering="exp2",
     doc="2 to the power of x.",
 )  # fmt: skip
 expm1 = row(
     "expm1", np.expm1, INEXACT, fast=np.expm1,
     derivatives=[lambda t, z, x: mul(t, add(z, number_like(z, 1)))],
+    lowering="expm1",
     doc="exp(x) - 1, exact also for small x.",
 )  # fmt: skip
 log = row(
     "log", np.log, INEXACT, fast=np.log,
     derivatives=[lambda t, z, x: div(t, x)], domain=(0.3, 3.0),
+    lowering="log",
     doc="The natural logarithm; NaN for negative reals.",
 )  # fmt: skip
 log1p = row(
     "log1p", np.log1p, INEXACT, fast=np.log1p,
     derivatives=[lambda t, z, x: div(t, add(x, number_like(x, 1)))], domain=(-0.7, 2.0),
+    lowering="log1p",
     doc="log(1 + x), exact also for small x.",
 )  # fmt: skip
 
@@ -264,5 +284,6 @@ def _logistic(x: Values) -> Values:
 logistic = row(
     "logistic", _logistic, INEXACT, fast=_logistic,
     derivatives=[lambda t, z, x: mul(t, mul(z, sub(number_like(z, 1), z)))],
+    lowering="logistic",
     doc="1 / (1 + exp(-x)).",
 )  # fmt: skip

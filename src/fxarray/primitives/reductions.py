@@ -13,11 +13,13 @@ from fxarray.core.errors import AxisError, DTypeError, ShapeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.primitive import Primitive, Sample, Zero
 from fxarray.core.types import ArrayType
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
 from fxarray.primitives.arithmetic import div, mul
 from fxarray.primitives.comparison import eq, select
 from fxarray.primitives.convert import convert
 from fxarray.primitives.cumulative import cumprod, previous
 from fxarray.primitives.elementwise_base import check_group
+from fxarray.primitives.lowering import reduced, wide, with_axes, without
 from fxarray.primitives.movement import broadcast_in_dim, reshape, transpose
 from fxarray.primitives.reduce import batched_axes, check_axes, reduce_sum, reduced_type
 from fxarray.primitives.support import (
@@ -32,8 +34,6 @@ from fxarray.primitives.support import (
     sample_dtypes,
     widened,
 )
-
-_LOWER_LATER = {"lower": "reductions arrive with the kernel compiler"}
 
 # --- identities -----------------------------------------------------------------------------------
 
@@ -87,10 +87,7 @@ class Reduction(Primitive):
     """Combine the elements along `axes`; of no elements, the result is the identity."""
 
     axes: tuple[int, ...]
-    EXCUSED: ClassVar[dict[str, str]] = {
-        **_LOWER_LATER,
-        "transpose": "it is not linear in its operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in its operand"}
     accepts: ClassVar[int] = NUMERIC
     function: ClassVar[np.ufunc]
     identity: ClassVar[Callable[[DType], Any]]
@@ -123,6 +120,10 @@ class Reduction(Primitive):
             return self.reference(x)
         value = quietly(type(self).function.reduce, (x, self.axes, x.dtype))
         return (np.asarray(value),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        combiner = self.name.removeprefix("reduce_")
+        return (reduced(builder, operands[0], self.axes, combiner),)
 
     def spread(self, y: Any, x: Any) -> Any:
         """The result, repeated along the axes that it was reduced over."""
@@ -265,10 +266,7 @@ class ArgExtremum(Primitive):
 
     axis: int
     index_dtype: DType
-    EXCUSED: ClassVar[dict[str, str]] = {
-        **_LOWER_LATER,
-        "transpose": "it is not linear in its operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in its operand"}
     differentiable: ClassVar[bool] = False
     function: ClassVar[Callable[..., Any]]
 
@@ -297,6 +295,25 @@ class ArgExtremum(Primitive):
         x = x if x.dtype.kind in "biuf" and x.dtype.char != "e" else widened(x)
         index = type(self).function(x, axis=self.axis)
         return (dtypes.cast(np.asarray(index), self.index_dtype),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,), dtype = operands, kernel_dtype(self.index_dtype)
+
+        def element(index: Index) -> int:
+            names, (value, place) = builder.over(
+                [x.shape[self.axis]], index, lambda spans: self._candidate(builder, x, index, spans)
+            )
+            _, best = builder.reduce(self.name, names, value, place)
+            return builder.convert(best, dtype)
+
+        return (builder.lowered(without(x.shape, (self.axis,)), dtype, element),)
+
+    def _candidate(
+        self, builder: Builder, x: Lowered, index: Index, spans: Index
+    ) -> tuple[int, int]:
+        value = wide(builder, x.element(with_axes(index, (self.axis,), spans)))
+        value = builder.convert(value, "i8") if builder.dtypes[value] == "bool" else value
+        return value, builder.iota(spans[0], builder.index_dtype(spans[0]))
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

@@ -40,7 +40,9 @@ class ScatterBase(Primitive):
     indices_are_sorted: bool = False
     unique_indices: bool = False
     mode: GatherScatterMode = GatherScatterMode.FILL_OR_DROP
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": "scatters arrive with the kernel compiler"}
+    EXCUSED: ClassVar[dict[str, str]] = {
+        "lower": "an element of its result may have many updates, which a routine sorts out"
+    }
     accepts: ClassVar[int] = NUMERIC
     # The NumPy ufunc that combines; None: an update replaces what was there.
     combine: ClassVar[Any] = None

@@ -12,6 +12,9 @@ from fxarray.core.errors import SymbolicSizeError
 from fxarray.core.factors import Factors
 from fxarray.core.primitive import Primitive, Sample
 from fxarray.core.types import ArrayType, Size
+from fxarray.kernel.build import Builder, Lowered
+from fxarray.kernel.ir import Affine
+from fxarray.kernel.sizes import kernel_size
 from fxarray.primitives.support import Values
 
 
@@ -19,10 +22,7 @@ class SizeValue(Primitive, name="size_value"):
     """A size as a 0-dimensional int32, weak like a Python number."""
 
     size: Size
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": "sizes arrive with the kernel compiler",
-        "transpose": "it has no operands",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it has no operands"}
     differentiable: ClassVar[bool] = False
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -35,6 +35,10 @@ class SizeValue(Primitive, name="size_value"):
                 f"called with arrays of known sizes"
             )
         return (np.array(self.size, np.int32),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        size = Affine((), kernel_size(self.size))
+        return (builder.lowered((), "i32", lambda _: builder.iota(size, "i32")),)
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

@@ -13,15 +13,17 @@ from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
 from fxarray.core.primitive import Linear, Primitive, Sample
 from fxarray.core.types import ArrayType, Shape, Size
+from fxarray.kernel.build import Builder, Index, Lowered
+from fxarray.kernel.ir import Affine, Bound
+from fxarray.kernel.sizes import kernel_shape, kernel_size, user_size
 from fxarray.primitives.comparison import select
 from fxarray.primitives.create import scalar
 from fxarray.primitives.dynamic_slicing import dynamic_update_slice
 from fxarray.primitives.elementwise import add
+from fxarray.primitives.lowering import between, inside_or, view
 from fxarray.primitives.movement import broadcast_in_dim
 from fxarray.primitives.reduce import reduce_sum
 from fxarray.primitives.support import Values, number_like
-
-_LOWER_LATER = {"lower": "views arrive with the kernel compiler"}
 
 
 def is_known(*sizes: Size) -> bool:
@@ -41,7 +43,6 @@ class Slice(Primitive, name="slice"):
     start_indices: Shape
     limit_indices: Shape
     strides: tuple[int, ...]
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
     accumulates: ClassVar[bool] = True
 
@@ -74,6 +75,17 @@ class Slice(Primitive, name="slice"):
 
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         return (arrays[0][(*map(slice, *self._bounds()), ...)],)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        starts = kernel_shape(self.start_indices)
+        shape = kernel_shape(map(count_steps, *self._bounds()))
+
+        def place(index: Index) -> Index:
+            steps = zip(index, starts, self.strides, strict=True)
+            return tuple([here * stride + start for here, start, stride in steps])
+
+        return (view(builder, x, shape, place),)
 
     def _bounds(self) -> tuple[Any, ...]:
         return (self.start_indices, self.limit_indices, self.strides)
@@ -160,7 +172,6 @@ class Pad(Primitive, name="pad"):
     """
 
     padding_config: tuple[tuple[Size, Size, int], ...]
-    EXCUSED: ClassVar[dict[str, str]] = _LOWER_LATER
     linear_operands: ClassVar[tuple[int, ...]] = (0, 1)
 
     def infer(self, *types: ArrayType) -> tuple[ArrayType, ...]:
@@ -214,6 +225,29 @@ class Pad(Primitive, name="pad"):
         result = np.full(shape, value, x.dtype)
         result[tuple(into)] = x[tuple(source)]
         return (result,)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        x, value = operands
+        shape = kernel_shape(
+            [
+                low + _spread(user_size(size), interior) + high
+                for size, (low, high, interior) in zip(x.shape, self.padding_config, strict=True)
+            ]
+        )
+
+        def element(index: Index) -> int:
+            bounds: list[Bound] = []
+            places: list[Affine] = []
+            for here, size, (low, _, interior) in zip(
+                index, x.shape, self.padding_config, strict=True
+            ):
+                position = here - kernel_size(low)
+                inside, place = between(builder, position, size, interior + 1)
+                bounds.extend(inside)
+                places.append(place)
+            return inside_or(builder, bounds, lambda: x.element(tuple(places)), value.at())
+
+        return (builder.lowered(shape, x.dtype, element),)
 
     def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]:
         (cotangent,), (x, value) = cotangents, operands

@@ -28,7 +28,7 @@ from fxarray.primitives.support import (
 from fxarray.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 _EXCUSED = {
-    "lower": "sorting arrives with the kernel compiler",
+    "lower": "it is no expression of single elements, but a routine of a device",
     "transpose": "it is not linear in its operands; its derivative is a gather",
 }
 

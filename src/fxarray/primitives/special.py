@@ -51,17 +51,20 @@ def _bell(x: Any) -> Any:
 erf = row(
     "erf", _scipy("erf"), FLOAT, fast=_scipy("erf"),
     derivatives=[lambda t, z, x: mul(t, _bell(x))],
+    lowering="erf",
     doc="The error function.",
 )  # fmt: skip
 erfc = row(
     "erfc", _scipy("erfc"), FLOAT, fast=_scipy("erfc"),
     derivatives=[lambda t, z, x: neg(mul(t, _bell(x)))],
+    lowering="erfc",
     doc="1 - erf(x), exact also where that is small.",
 )  # fmt: skip
 erf_inv = row(
     "erf_inv", _scipy("erfinv"), FLOAT, fast=_scipy("erfinv"),
     derivatives=[lambda t, z, x: mul(t, scale(exp(square(z)), math.sqrt(math.pi) / 2))],
     domain=(-0.9, 0.9),
+    lowering="erf_inv",
     doc="The number whose error function is x.",
 )  # fmt: skip
 
@@ -70,11 +73,13 @@ erf_inv = row(
 lgamma = row(
     "lgamma", _scipy("gammaln"), FLOAT, fast=_scipy("gammaln"),
     derivatives=[lambda t, z, x: mul(t, digamma(x))], domain=_POSITIVE,
+    lowering="lgamma",
     doc="The logarithm of the magnitude of the gamma function.",
 )  # fmt: skip
 digamma = row(
     "digamma", _scipy("psi"), FLOAT, fast=_scipy("psi"),
     derivatives=[lambda t, z, x: mul(t, polygamma(number_like(x, 1), x))], domain=_POSITIVE,
+    lowering="digamma",
     doc="The derivative of lgamma.",
 )  # fmt: skip
 

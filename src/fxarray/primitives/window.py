@@ -1,8 +1,7 @@
 """Reductions over windows that slide over an array: the sums and extrema of pooling.
 
-A window has `window_dimensions` elements, `window_dilation` apart. It starts at every multiple of
-`window_strides` at which it fits into the operand, whose elements are first spread
-`base_dilation` apart and then padded by the operation's identity.
+`window_places` says where windows lie; what is between and around the elements of the operand is
+the operation's identity.
 
 The derivative of an extremum takes, from each window, the tangent at the first extremal element. So
 one operation finds these positions, and a gather, whose transpose is a scatter, does the rest.
@@ -11,18 +10,21 @@ one operation finds these positions, and a gather, whose transpose is a scatter,
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fxarray.core import dims, dtypes
-from fxarray.core.canonical import canonical_key
 from fxarray.core.dtypes import DType
 from fxarray.core.errors import DTypeError, ShapeError
-from fxarray.core.factors import Factors, letters
+from fxarray.core.factors import Factors
 from fxarray.core.primitive import Primitive, Sample, Zero
 from fxarray.core.types import ArrayType, Shape, Size
+from fxarray.kernel.build import Builder, Index, Lowered, kernel_dtype
+from fxarray.kernel.ir import Affine
+from fxarray.kernel.sizes import user_size
 from fxarray.primitives.elementwise_base import check_group
+from fxarray.primitives.lowering import combiner_for, inside_or, wide
 from fxarray.primitives.movement import reshape, transpose
 from fxarray.primitives.reductions import greatest, least
 from fxarray.primitives.sort import take_along
@@ -35,106 +37,21 @@ from fxarray.primitives.support import (
     sample_dtypes,
     widened,
 )
-
-Pads = tuple[tuple[Size, Size], ...]
-
-
-class Window(NamedTuple):
-    """Where windows lie; one entry per dimension of the operand. See the module's docstring."""
-
-    dimensions: tuple[int, ...]
-    strides: tuple[int, ...]
-    padding: Pads
-    base_dilation: tuple[int, ...]
-    dilation: tuple[int, ...]
-
-    @property
-    def key(self) -> Any:
-        """What tells windows apart, symbolic padding included; see `canonical_key`."""
-        return canonical_key(tuple(self))
-
-    def check(self, name: str, x: ArrayType) -> None:
-        """Raise unless these are windows of `x`."""
-        for what, values in zip(self._fields, self, strict=True):
-            if len(values) != x.ndim:
-                raise ShapeError(
-                    f"{name}: {what}={values} of the window must have one entry for each of the "
-                    f"{x.ndim} dimensions of {x}"
-                )
-            if what != "padding" and not all(type(v) is int and v > 0 for v in values):
-                raise ShapeError(f"{name}: {what}={values} of the window must be at least 1")
-
-    def counts(self, shape: Shape) -> Shape:
-        """How many windows there are along each dimension."""
-        counts: list[Size] = []
-        for i, size in enumerate(shape):
-            low, high = self.padding[i]
-            room = spread(size, self.base_dilation[i]) + low + high - self.extent(i)
-            count = room + 1 if self.strides[i] == 1 else room // self.strides[i] + 1
-            counts.append(max(count, 0) if type(count) is int else count)
-        return tuple(counts)
-
-    def extent(self, i: int) -> int:
-        """The size of the box around a window."""
-        return (self.dimensions[i] - 1) * self.dilation[i] + 1
-
-    def is_trivial(self, i: int) -> bool:
-        """Whether windows have one element in a dimension, and there is one for each element."""
-        return (
-            self.dimensions[i] == self.strides[i] == self.base_dilation[i] == 1
-            and dims.same(self.padding[i][0], 0)
-            and dims.same(self.padding[i][1], 0)
-        )
-
-    def insert(self, i: int) -> Window:
-        """These windows in an array with one more dimension, which stays as it is."""
-        parts: list[Any] = []
-        for what, values in zip(self._fields, self, strict=True):
-            parts.append((*values[:i], (0, 0) if what == "padding" else 1, *values[i:]))
-        return Window(*parts)
-
-    def place(self, i: int, offset: int, count: int) -> slice:
-        """In the padded operand, the elements at one offset of all windows."""
-        start = offset * self.dilation[i]
-        return slice(start, start + (count - 1) * self.strides[i] + 1, self.strides[i])
-
-    def prepare(self, x: Values, fill: Any) -> Values:
-        """The operand, spread and padded."""
-        shape: list[int] = []
-        into: list[slice] = []
-        source: list[slice] = []
-        for size, step, (low, high) in zip(x.shape, self.base_dilation, self.padding, strict=True):
-            total: Any = max(spread(size, step) + low + high, 0)
-            # Negative padding removes elements: those from `first` up to `last` stay.
-            first: Any = max(-(low // step), 0)
-            last: Any = max(min(size, -((low - total) // step)), first)
-            shape.append(total)
-            source.append(slice(first, last))
-            into.append(slice(first * step + low, (last - 1) * step + low + 1, step))
-        if shape == list(x.shape) and all(step == 1 for step in self.base_dilation):
-            return x
-        result = np.full(shape, fill, x.dtype)
-        if all(part.stop > part.start for part in source):
-            result[tuple(into)] = x[tuple(source)]
-        return result
-
-
-def spread(size: Size, step: int) -> Size:
-    """How far `size` elements reach if they are `step` apart."""
-    if step == 1:
-        return size
-    reach = (size - 1) * step + 1
-    return max(reach, 0) if type(reach) is int else dims.dim_max(reach, 0)
+from fxarray.primitives.window_places import (
+    Window,
+    sample_windows,
+    spread,
+    window_counts,
+    window_factors,
+    window_place,
+)
 
 
 class WindowReduction(Primitive):
     """What the reductions over windows share."""
 
     window: Window
-    EXCUSED: ClassVar[dict[str, str]] = {
-        "lower": "windows arrive with the kernel compiler",
-        "transpose": "it is not linear in its operand",
-    }
+    EXCUSED: ClassVar[dict[str, str]] = {"transpose": "it is not linear in its operand"}
     accepts: ClassVar[int] = NUMBER
     function: ClassVar[np.ufunc]
     identity: ClassVar[Callable[[DType], Any]]
@@ -156,6 +73,23 @@ class WindowReduction(Primitive):
         wide_x = x.astype(wide, copy=False) if dtypes.is_inexact(x.dtype) else widened(x)
         value = quietly(self._reduce, (wide_x, x.dtype))
         return (dtypes.cast(value, x.dtype),)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        identity = type(self).identity(dtypes.from_short_name(x.dtype))
+        combiner = self.name.removeprefix("reduce_window_")
+
+        def element(index: Index) -> int:
+            def value(spans: Index) -> int:
+                bounds, place = window_place(builder, self.window, x.shape, index, spans)
+                outside = builder.constant(identity, x.dtype)
+                return wide(builder, inside_or(builder, bounds, lambda: x.element(place), outside))
+
+            names, part = builder.over(self.window.dimensions, index, value)
+            (total,) = builder.reduce(combiner_for(builder, combiner, part), names, part)
+            return builder.convert(total, x.dtype)
+
+        return (builder.lowered(window_counts(self.window, x.shape), x.dtype, element),)
 
     def _reduce(self, x: Values, dtype: DType) -> Values:
         # One dimension after the other: the work is the sum of the windows' sizes.
@@ -204,40 +138,10 @@ class WindowReduction(Primitive):
         yield Sample(cls(window), (np.ones((3, 4), dtypes.float0),), error=DTypeError)
 
 
-def window_factors(
-    window: Window,
-    rank: int,
-    operands: int,
-    linear: tuple[int, ...] = (),
-    results: int = 1,
-    moving: tuple[int, ...] = (),
-) -> Factors:
-    """Dimensions that windows leave as they are correspond; others, and `moving`, must be whole."""
-    names = letters(rank)
-    moved = [name for i, name in enumerate(names) if i in moving or not window.is_trivial(i)]
-    result = tuple(f"new_{name}" if name in moved else name for name in names)
-    whole = frozenset((*moved, *[f"new_{name}" for name in moved]))
-    gone = dict.fromkeys(moved, "any")
-    return Factors((names,) * operands, (result,) * results, gone, whole, linear)
-
-
-def sample_windows() -> Iterator[tuple[Window, tuple[int, ...]]]:
-    """Windows of every kind, and shapes to slide them over."""
-    yield Window((), (), (), (), ()), ()
-    yield Window((2,), (1,), ((0, 0),), (1,), (1,)), (0,)
-    yield Window((2,), (1,), ((0, 0),), (1,), (1,)), (1,)
-    yield Window((3,), (2,), ((1, 2),), (1,), (1,)), (6,)
-    yield Window((2,), (1,), ((2, 1),), (1,), (3,)), (7,)
-    yield Window((2,), (2,), ((1, 0),), (3,), (1,)), (4,)
-    yield Window((2,), (1,), ((-1, -2),), (1,), (1,)), (8,)
-    yield Window((3,), (1,), ((-2, 1),), (2,), (1,)), (5,)
-    yield Window((1, 2, 3), (1, 2, 1), ((0, 0), (0, 1), (1, 1)), (1, 1, 2), (1, 1, 2)), (2, 5, 4)
-
-
 class ReduceWindowSum(WindowReduction, name="reduce_window_sum"):
     """The sum over each window; floats narrower than float32 are summed in float32."""
 
-    EXCUSED: ClassVar[dict[str, str]] = {"lower": "windows arrive with the kernel compiler"}
+    EXCUSED: ClassVar[dict[str, str]] = {}
     linear_operands: ClassVar[tuple[int, ...]] = (0,)
     function: ClassVar[np.ufunc] = np.add
     identity: ClassVar[Callable[[DType], Any]] = staticmethod(lambda _: 0)
@@ -352,6 +256,43 @@ class WindowPosition(Primitive):
             np.copyto(best, value, where=better)
             np.copyto(chosen, number, where=better)
         return (chosen,)
+
+    def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
+        (x,) = operands
+        dtype = kernel_dtype(self._dtype(tuple(map(user_size, x.shape))))
+        find = self.name.removeprefix("window_")
+        last = builder.constant(2**31 - 1 if dtype == "i32" else 2**63 - 1, dtype)
+
+        def element(index: Index) -> int:
+            def candidate(spans: Index) -> tuple[int, int]:
+                return self._candidate(builder, x, index, spans, last)
+
+            names, (value, place) = builder.over(self.window.dimensions, index, candidate)
+            _, best = builder.reduce(find, names, value, place)
+            nothing = builder.op("eq", best, last)
+            return builder.op("select", nothing, builder.constant(-1, dtype), best)
+
+        return (builder.lowered(window_counts(self.window, x.shape), dtype, element),)
+
+    def _candidate(
+        self, builder: Builder, x: Lowered, index: Index, spans: Index, last: int
+    ) -> tuple[int, int]:
+        """An element of a window and its number; outside, what any element is better than."""
+        bounds, place = window_place(builder, self.window, x.shape, index, spans)
+        flat = Affine()
+        for d in self.moving:
+            flat = flat * x.shape[d] + place[d]
+        zero = builder.constant(0, x.dtype)
+        value = wide(builder, inside_or(builder, bounds, lambda: x.element(place), zero))
+        value = builder.convert(value, "i8") if x.dtype == "bool" else value
+        dtype = builder.dtypes[value]
+        extreme = least if self.name == "window_argmax" else greatest
+        worst = builder.constant(extreme(dtypes.from_short_name(dtype)), dtype)
+        inside = builder.within(bounds)
+        return (
+            builder.op("select", inside, value, worst),
+            builder.op("select", inside, builder.iota(flat, builder.dtypes[last]), last),
+        )
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

@@ -22,6 +22,7 @@ from fxarray.testing.rules.identity import (
     check_pickle,
     check_python_source,
 )
+from fxarray.testing.rules.lowering import check_lower
 from fxarray.testing.rules.operands import samples_of
 from fxarray.testing.rules.sharding import check_shard
 from fxarray.testing.rules.values import (
@@ -37,6 +38,7 @@ CHECKS: dict[str, Callable[[Sample], None]] = {
     "infer": check_infer,
     "eager": check_eager,
     "backend": check_backend,
+    "lower": check_lower,
     "jvp": check_jvp,
     "linearize": check_linearize,
     "transpose": check_transpose,

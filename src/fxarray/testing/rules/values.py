@@ -54,7 +54,7 @@ def check_eager(sample: Sample) -> None:
     """`eager` agrees with `reference`."""
     arrays = device_arrays(sample)
     expected = sample.op.reference(*buffers_of(arrays))
-    _compare(sample, sample.op.eager(*buffers_of(arrays)), expected, arrays, "eager")
+    compare_values(sample, sample.op.eager(*buffers_of(arrays)), expected, arrays, "eager")
 
 
 def check_backend(sample: Sample, backend: str = "cpu") -> None:
@@ -67,20 +67,29 @@ def check_backend(sample: Sample, backend: str = "cpu") -> None:
         (f"backend {backend}", compile_program(program, backend=backend)(arrays)),
         ("bind", sample.op.bind(*arrays)),
     ):
-        _compare(sample, buffers_of(results), expected, arrays, name)
+        compare_values(sample, buffers_of(results), expected, arrays, name)
         for inferred, result in zip(sample.op.infer(*types_of(arrays)), results, strict=True):
             assert inferred == result.type, (
                 f"{sample.op}: {name} gives {result.type}, not {inferred}"
             )
 
 
-def _compare(
+def compare_values(
     sample: Sample,
     actual: Sequence[Values],
     expected: Sequence[Values],
     arrays: Sequence[DeviceArray],
     name: str,
 ) -> None:
+    """Raise unless one way to compute a sample's results agrees with another.
+
+    Args:
+      sample: the sample.
+      actual: results.
+      expected: those of the reference.
+      arrays: the operands.
+      name: of what computed the results.
+    """
     assert len(actual) == len(expected), f"{sample.op}: {name} gives {len(actual)} results"
     # Sums may cancel, so their errors are relative to the operands; elementwise, to the result.
     elementwise = isinstance(sample.op, Elementwise)
