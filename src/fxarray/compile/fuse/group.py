@@ -51,6 +51,8 @@ class Group(Node):
       reads: what it reads: for each index the axes below.
       roots: what it stores, and at which index.
       operations: the number of scalar operations.
+      again: the cost of what it computes more than once, in additions per element.
+      region: the number of the call (of `checkpoint`) that its operations come from.
       contract: whether there is a Contract.
       reduced: the sets of axes that something is reduced over.
       reused: those among which results are used again.
@@ -63,6 +65,8 @@ class Group(Node):
     reads: dict[Var, dict[Place, Axes]] = field(default_factory=dict[Var, dict[Place, Axes]])
     roots: dict[Var, tuple[Affine, ...]] = field(default_factory=dict[Var, tuple[Affine, ...]])
     operations: int = 0
+    again: float = 0.0
+    region: int = 0
     contract: bool = False
     reduced: set[Axes] = field(default_factory=set[Axes])
     reused: Axes = NO_AXES

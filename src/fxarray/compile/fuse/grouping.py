@@ -10,7 +10,7 @@ stored. The rules are in `joining`.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -38,10 +38,14 @@ class Grouping:
     Args:
       program: simplified, so without calls.
       policy: the device's.
+      regions: a number for each equation; those of different numbers stay apart.
     """
 
-    def __init__(self, program: Program, policy: Policy) -> None:
+    def __init__(
+        self, program: Program, policy: Policy, regions: Sequence[int] | None = None
+    ) -> None:
         self.program = program
+        self.regions = regions
         self.policy = policy
         self.joining = Joining(policy)
         self.producers: dict[Var, int] = {}
@@ -179,7 +183,7 @@ class Grouping:
     def _root(
         self, number: int, equation: Equation, known: tuple[Summary, ...], variables: list[Var]
     ) -> None:
-        group = Group(number, number)
+        group = Group(number, number, region=self._region(number))
         shape = sizes.kernel_shape(variables[0].type.shape)
         place = [Affine() if s == 1 else Affine.of(group.new_axis(s)) for s in shape]
         self.groups[group] = None
@@ -187,6 +191,9 @@ class Grouping:
             group.reads[variable] = {tuple(place): frozenset()}
         accepted = self._absorb(number, equation, known, group, variables, alone=True)
         assert accepted, equation
+
+    def _region(self, number: int) -> int:
+        return 0 if self.regions is None else self.regions[number]
 
     def _absorb(
         self,
@@ -197,6 +204,8 @@ class Grouping:
         kept: Iterable[Var],
         alone: bool = False,
     ) -> bool:
+        if group.region != self._region(number) and not all(s.is_view for s in known):
+            return False
         before = set(group.reads)
         if not self.joining.absorb(number, equation, known, group, kept, alone):
             return False
@@ -293,6 +302,8 @@ class Grouping:
     def _merge(
         self, variables: Iterable[Var], first: Group, second: Group, whole: bool
     ) -> Group | None:
+        if first.region != second.region:
+            return None
         renaming = may_merge(self.policy, variables, first, second, whole)
         if renaming is None:
             return None

@@ -43,6 +43,9 @@ Chosen: TypeAlias = "Affine | None"
 CHEAP = 6
 # At how many different indices a kernel may compute a cheap value.
 _REPEATS = 6
+# What computing elements again may cost in one kernel altogether.
+_AGAIN = 24
+# The length of columns from which on reducing them takes a kernel of its own.
 _COLUMN = 512
 
 
@@ -130,8 +133,11 @@ class Joining:
                 )
                 reads.append((atom, positions, lower))
             self._note(group, summary, index, chosen, below)
-        for _, variable in wanted:
+        for output, variable in wanted:
             places = group.reads.pop(variable)
+            if not alone and not known[output].is_view:
+                own = max(sizes.typical(sizes.product(sizes.kernel_shape(variable.type.shape))), 1)
+                group.again += self._again(group, known[output], places, own)
             if variable in kept:
                 group.roots[variable] = next(iter(places))  # type: ignore[assignment]
         for read in reads:
@@ -166,22 +172,30 @@ class Joining:
             return False
         if summary.is_view:
             return count <= 4 * _REPEATS
-        if count > 1 and (summary.cost > CHEAP or count > _REPEATS or summary.reduced):
+        if count > 1 and (count > _REPEATS or summary.reduced or summary.contract):
             return False
         shape = sizes.kernel_shape(variable.type.shape)
-        own = sizes.typical(sizes.product(shape))
+        own = max(sizes.typical(sizes.product(shape)), 1)
+        again = self._again(group, summary, places, own)
+        if again > CHEAP or group.again + again > _AGAIN:
+            return False
         heavy = summary.expensive or summary.cost > CHEAP or bool(summary.reduced)
-        for place in places:
-            if any(isinstance(position, Opaque) for position in place):
-                if summary.reduced or summary.scanned or summary.contract:
-                    return False
-                if heavy and extent(group, axes_of(place)) > own:
-                    return False
-            if heavy and self._repeated(group, place):
-                return False
+        whole = summary.reduced or summary.scanned or summary.contract
+        if whole and any(isinstance(p, Opaque) for place in places for p in place):
+            return False
+        if heavy and any(self._repeated(group, place) for place in places):
+            return False
         if summary.contract:
             return self._contract_allowed(group, places, shape)
         return not (summary.scanned and (group.reduced or group.contract))
+
+    def _again(self, group: Group, summary: Summary, places: Iterable[Place], own: int) -> float:
+        """The cost of computing elements more than once, in additions per element.
+
+        That is what happens to values read at several indices, gathered, or joined with others.
+        """
+        evaluations = sum(extent(group, axes_of(place)) for place in places)
+        return summary.cost * max(evaluations / own - 1, 0)
 
     def _repeated(self, group: Group, place: Place) -> bool:
         """Whether an element is computed again in each round of a loop outside its own axes."""
@@ -433,6 +447,7 @@ def merged(first: Group, second: Group, renaming: Mapping[str, str]) -> None:
     first.roots.update(second.roots)
     first.members |= second.members
     first.operations += second.operations
+    first.again += second.again
     first.reduced |= second.reduced
     first.reused = first.reused or second.reused or NO_AXES
     first.scanned |= second.scanned

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fxarray.compile.fuse.expand import expand
 from fxarray.compile.fuse.group import Group, Node
 from fxarray.compile.fuse.grouping import Grouping
 from fxarray.compile.fuse.kernels import Materialise, RegionKernel, region_kernel
@@ -38,7 +39,7 @@ def fuse(program: Program, policy: Policy = DEFAULT_POLICY) -> Graph:
     """The graph of a Program.
 
     Args:
-      program: simplified: without calls, and without loops or branches over lanes.
+      program: simplified, so without calls.
       policy: what the device can render.
     """
     return _Fuser(program, policy).run()
@@ -46,9 +47,9 @@ def fuse(program: Program, policy: Policy = DEFAULT_POLICY) -> Graph:
 
 class _Fuser:
     def __init__(self, program: Program, policy: Policy) -> None:
-        self.program = program
+        self.program, regions = expand(program)
         self.policy = policy
-        self.grouping = Grouping(program, policy)
+        self.grouping = Grouping(self.program, policy, regions)
         self.slots: dict[Any, Slot] = {}
         self.steps: list[Step] = []
 
@@ -121,7 +122,7 @@ class _Fuser:
         inputs = tuple([self.slot(atom) for atom in equation.inputs])
         outputs = tuple([self.new_slot(variable) for variable in equation.outputs])
         make = _CONTROL.get(type(op))
-        if make is None or getattr(op, "lanes", ()):
+        if make is None:
             self.steps.append(CallStep(op, inputs, outputs, equation.source))
         else:
             self.steps.append(make(op, inputs, outputs, equation, self.policy))

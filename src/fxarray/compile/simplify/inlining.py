@@ -18,8 +18,9 @@ from fxarray.primitives.control.implicit import CustomRoot, LinearSolve
 from fxarray.primitives.control.program_call import JitCall
 from fxarray.primitives.control.surgery import split
 
-# From an operation and its operands to the Program that it applies, and that Program's operands.
-Opened: TypeAlias = "tuple[Program, Sequence[Atom]] | None"
+# From an operation and its operands to the Program that it applies, that Program's operands, and
+# whether what it computes must stay apart from all else.
+Opened: TypeAlias = "tuple[Program, Sequence[Atom], bool] | None"
 Open: TypeAlias = Callable[[Primitive, Sequence[Atom]], Opened]
 _Frame: TypeAlias = "tuple[Iterator[Equation], dict[Var, Atom], Callable[[], None] | None, int]"
 
@@ -27,13 +28,13 @@ _Frame: TypeAlias = "tuple[Iterator[Equation], dict[Var, Atom], Callable[[], Non
 def _open(op: Primitive, inputs: Sequence[Atom]) -> Opened:
     match op:
         case JitCall() | CustomJVPProgram() | CustomVJPProgram():
-            return op.program, inputs
+            return op.program, inputs, False
         case CustomRoot():
             _, of_solve, _, guess = split(inputs, *op.counts)
-            return op.solve, [*of_solve, *guess]
+            return op.solve, [*of_solve, *guess], False
         case LinearSolve():
             _, _, of_solve, _, b = split(inputs, *op.counts)
-            return op.solve, [*of_solve, *b]
+            return op.solve, [*of_solve, *b], False
         case _:
             return None
 
@@ -51,8 +52,8 @@ def write_out(program: Program, opener: Open) -> tuple[Program, list[int]]:
       opener: says of an operation what it applies to which operands, or None to leave it.
 
     Returns:
-      The Program, and for each of its equations the number of the call that it comes from, from 1
-      in the order of the calls; 0 for those that stood there before.
+      The Program, and for each of its equations a number: 0, or another one for each call whose
+      equations must stay apart from all others.
     """
     if all(opener(e.op, e.inputs) is None for e in program.equations):
         return program, [0] * len(program.equations)
@@ -82,11 +83,11 @@ def write_out(program: Program, opener: Open) -> tuple[Program, list[int]]:
             calls.append(call)
             environment.update(zip(equation.outputs, fresh.outputs, strict=True))
             continue
-        inner, operands = opened
+        inner, operands, apart = opened
         inside: dict[Var, Atom] = dict(zip(inner.inputs, operands, strict=True))
         finish = _binder(equation, inner, inside, environment)
-        count += 1
-        stack.append((iter(inner.equations), inside, finish, count))
+        count += apart
+        stack.append((iter(inner.equations), inside, finish, count if apart else call))
     outputs = [names.get(a, a) if type(a) is Var else a for a in program.outputs]
     return program.replace(equations=result, outputs=outputs), calls
 

@@ -25,8 +25,8 @@ from fxarray.primitives.joining import Concatenate
 from fxarray.primitives.movement import BroadcastInDim, Reshape
 from fxarray.primitives.slicing import Slice
 
-# A scan of at most so many steps times equations is written out.
-_FEW = 16
+# A scan of at most so many steps, and steps times equations, is written out.
+_STEPS, _FEW = 4, 16
 # Operations that only move elements, or make them from nothing.
 _MOVING = """
 broadcast_in_dim reshape transpose rev slice iota convert_element_type concatenate pad
