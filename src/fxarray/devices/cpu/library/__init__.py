@@ -13,6 +13,7 @@ from fxarray.devices.cpu.library.random import bits_routine, fold_routine
 from fxarray.devices.cpu.library.scatter import gather_routine, scatter_routine
 from fxarray.devices.cpu.library.search import search_routine
 from fxarray.devices.cpu.library.sort import sort_routine
+from fxarray.devices.cpu.library.top_k import top_k_routine
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
 from fxarray.primitives.bits import FoldIn, RandomBits, RandomSplit
@@ -20,7 +21,7 @@ from fxarray.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from fxarray.primitives.gather import Gather, ScatterAdd
 from fxarray.primitives.scatter import Scatter, ScatterMax, ScatterMin, ScatterMul
 from fxarray.primitives.search import SearchSorted
-from fxarray.primitives.sort import Sort
+from fxarray.primitives.sort import Sort, TopK
 
 Maker: TypeAlias = Callable[
     [Any, Sequence[ArrayType], Sequence[ArrayType], Target], "Routine | None"
@@ -40,6 +41,7 @@ _MAKERS: dict[type[Primitive], Maker] = {
     ScatterMax: scatter_routine,
     SearchSorted: search_routine,
     Sort: sort_routine,
+    TopK: top_k_routine,
 }
 
 

@@ -24,8 +24,9 @@ from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
 from fxarray.primitives.search import SearchSorted
 
-# Vectors of queries in a part.
-PART_VECTORS = 256
+# Vectors of queries that are searched for together, since each waits for memory; such groups in a
+# part.
+UNROLL, PART_GROUPS = 4, 64
 
 
 def search_routine(
@@ -57,71 +58,81 @@ def _module(layout: Layout, dtype: str, index: str, lanes: int, left: bool) -> s
     n, count, rows = (layout.size(f, name) for name in ("n", "count", "lanes"))
     table, queries = layout.pointer(f, "in0"), layout.pointer(f, "in1")
     target = layout.pointer(f, "out0")
-    each = ceiling_divide(f, count, lanes)
-    low, high = part_bounds(f, f.multiply(rows, each), PART_VECTORS)
+    group = UNROLL * lanes
+    each = ceiling_divide(f, count, group)
+    low, high = part_bounds(f, f.multiply(rows, each), PART_GROUPS)
 
     def some(number: Operand) -> None:
         row = f.new(f"udiv i64 {number}, {each}")
-        first = f.multiply(f.subtract(number, f.multiply(row, each)), lanes)
-        rest = f.smaller(f.subtract(count, first), lanes)
-        mask = tail_mask(f, rest, lanes)
+        first = f.multiply(f.subtract(number, f.multiply(row, each)), group)
         position = f.add(f.multiply(row, count), first)
-        where = f.offset(queries, f.multiply(position, itemsize(dtype)))
-        wanted = elements.key_of(f, memory.load(f, where, dtype, lanes, mask))
+        rest = f.subtract(count, first)
+        wanted: list[Number] = []
+        masks: list[Operand] = []
+        for vector in range(UNROLL):
+            left_over = f.larger(f.smaller(f.subtract(rest, vector * lanes), lanes), 0)
+            masks.append(tail_mask(f, left_over, lanes))
+            place = f.multiply(f.add(position, vector * lanes), itemsize(dtype))
+            value = memory.load(f, f.offset(queries, place), dtype, lanes, masks[-1])
+            wanted.append(elements.key_of(f, value))
         start = f.offset(table, f.multiply(f.multiply(row, n), itemsize(dtype)))
-        found = _found(f, start, n, dtype, wanted, left)
-        result = Value("i64", lanes, (found.operand,))
-        if index != "i64":
-            result = scalars.convert(f, result, index)
-        memory.store(f, result, f.offset(target, f.multiply(position, itemsize(index))), mask)
+        for vector, found in enumerate(_found(f, start, n, dtype, wanted, left)):
+            result = Value("i64", lanes, (found.operand,))
+            if index != "i64":
+                result = scalars.convert(f, result, index)
+            place = f.multiply(f.add(position, vector * lanes), itemsize(index))
+            memory.store(f, result, f.offset(target, place), masks[vector])
 
     f.loop(low, high, 1, some)
     e = text.entry()
-    vectors = ceiling_divide(e, layout.size(e, "count"), lanes)
-    vectors = e.multiply(layout.size(e, "lanes"), vectors)
-    run_parts(e, "search_part", ceiling_divide(e, vectors, PART_VECTORS))
+    groups = ceiling_divide(e, layout.size(e, "count"), group)
+    groups = e.multiply(layout.size(e, "lanes"), groups)
+    run_parts(e, "search_part", ceiling_divide(e, groups, PART_GROUPS))
     return text.text()
 
 
 def _found(
-    f: FunctionText, table: Operand, n: Operand, dtype: str, wanted: Number, left: bool
-) -> Number:
+    f: FunctionText, table: Operand, n: Operand, dtype: str, wanted: list[Number], left: bool
+) -> list[Number]:
     """The number of keys in the table that come before the wanted ones.
 
     Steps are powers of two from the greatest one up to n down: a lane goes on if the key that it
     would leave behind last comes before.
     """
-    lanes = wanted.lanes
-    place = f.alloca(f"<{lanes} x i64>" if lanes > 1 else "i64")
+    lanes = wanted[0].lanes
     kind = f"<{lanes} x i64>" if lanes > 1 else "i64"
-    f.do(f"store {kind} {wanted.like(0, 'i64').operand}, ptr {place}")
+    places = [f.alloca(kind, wanted[0].like(0, "i64").operand) for _ in wanted]
     f.declare("declare i64 @llvm.ctlz.i64(i64, i1)")
     zeros = f.new(f"call i64 @llvm.ctlz.i64(i64 {f.new(f'or i64 {n}, 1')}, i1 false)")
     step = f.alloca("i64", f.new(f"lshr i64 {-(2**63)}, {zeros}"))
-    some = f.new(f"icmp sgt i64 {n}, 0")
+
+    def here(place: Operand) -> Number:
+        return Number(f, "i64", lanes, f.new(f"load {kind}, ptr {place}"))
 
     def search() -> None:
+        size = Number(f, "i64", lanes, _splat(f, n, lanes))
+
         def more() -> Operand:
             return f.new(f"icmp ne i64 {f.new(f'load i64, ptr {step}')}, 0")
 
         def advance() -> None:
             width = f.new(f"load i64, ptr {step}")
-            here = Number(f, "i64", lanes, f.new(f"load {kind}, ptr {place}"))
-            last = here + Number(f, "i64", lanes, _splat(f, width, lanes))
-            size = Number(f, "i64", lanes, _splat(f, n, lanes))
-            inside = last <= size
-            probe = select(inside, last - 1, 0)
-            value = memory.gather(f, table, probe.operand, dtype, lanes)
-            key = elements.key_of(f, value)
-            before = key.compare("ult" if left else "ule", wanted)
-            following = select(before & inside, last, here)
-            f.do(f"store {kind} {following.operand}, ptr {place}")
+            widths = Number(f, "i64", lanes, _splat(f, width, lanes))
+            for place, key in zip(places, wanted, strict=True):
+                now = here(place)
+                last = now + widths
+                inside = last <= size
+                probe = select(inside, last - 1, 0)
+                value = memory.gather(f, table, probe.operand, dtype, lanes)
+                before = elements.key_of(f, value).compare("ult" if left else "ule", key)
+                following = select(before & inside, last, now)
+                f.do(f"store {kind} {following.operand}, ptr {place}")
             f.do(f"store i64 {f.new(f'lshr i64 {width}, 1')}, ptr {step}")
 
         f.loop_while(more, advance)
 
-    f.branch(some, search)
-    return Number(f, "i64", lanes, f.new(f"load {kind}, ptr {place}"))
+    f.branch(f.new(f"icmp sgt i64 {n}, 0"), search)
+    return [here(place) for place in places]
 
 
 def _splat(f: FunctionText, value: Operand, lanes: int) -> Operand:
