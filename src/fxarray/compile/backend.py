@@ -8,9 +8,9 @@ register theirs through `fxarray.extend`.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from fxarray.core.array import DeviceArray
 from fxarray.core.errors import ArgumentError
@@ -30,11 +30,25 @@ class CompileOptions:
     settings: tuple[tuple[str, Any], ...] = ()
 
 
+Call: TypeAlias = Callable[[list[Any]], list[DeviceArray]]
+
+
+class NotConcreteError(Exception):
+    """A direct call was given something that is no concrete array; nothing has been run."""
+
+
 class Executable(Protocol):
     """A compiled Program."""
 
     def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
         """Run on one array per input; one array per output."""
+        ...
+
+    def direct(self) -> Call | None:
+        """The shortest way to run again under the settings that hold now; None if there is none.
+
+        It takes a list of arrays, and raises NotConcreteError if not all of them are concrete.
+        """
         ...
 
     def located(self, program: Program) -> Executable:

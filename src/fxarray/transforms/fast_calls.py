@@ -6,13 +6,13 @@ Python numbers, static values) get keys of their own here; what has none takes t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from operator import attrgetter
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fxarray.core.array import Array, DeviceArray
+from fxarray.compile.backend import Call
+from fxarray.core.array import DeviceArray
 from fxarray.core.hooks import operators
 from fxarray.core.source import warn
 from fxarray.core.types import ArrayType
@@ -27,7 +27,6 @@ from fxarray.transforms.statics import (
     static_key,
 )
 
-buffer_of: Callable[[Any], Any] = attrgetter("_np")
 _NUMBERS = frozenset((float, bool, complex))
 _SCALARS = frozenset((np.float32, np.float64, np.complex64, np.complex128, np.bool_))
 _LOW, _HIGH = -(2**31), 2**31 - 1
@@ -61,22 +60,21 @@ def leaf_key(leaf: Any) -> Hashable:
     raise NoKey
 
 
-def buffer_for(leaf: Any, type_: ArrayType) -> np.ndarray[Any, Any]:
-    """The buffer of a leaf that the call takes as an array of type `type_`."""
+def array_for(leaf: Any, type_: ArrayType) -> Any:
+    """A leaf that the call takes as an array of type `type_`."""
     if type(leaf) is DeviceArray:
-        return leaf.numpy_view()
+        return leaf
     if isinstance(leaf, (np.ndarray, np.generic)):
-        array: Any = operators.asarray(leaf)
-        return array.numpy_view()
-    return quietly(np.array, (leaf, type_.dtype))
+        return operators.asarray(leaf)
+    return DeviceArray(quietly(np.array, (leaf, type_.dtype)), type_)
 
 
 class FastCall:
     """All that a repeated call needs.
 
     Args:
-      run: takes buffers, returns arrays.
-      captured: buffers that come before those of the arguments.
+      run: takes arrays, returns arrays.
+      captured: arrays that come before the arguments.
       output: the structure of the result.
       donated: which leaves are donated.
       places: which leaves are arrays, and of what type; None if all are concrete arrays.
@@ -86,7 +84,7 @@ class FastCall:
 
     def __init__(
         self,
-        run: Callable[[Sequence[Any]], list[DeviceArray]],
+        run: Call,
         captured: list[Any],
         output: Structure,
         donated: tuple[int, ...],
@@ -98,26 +96,28 @@ class FastCall:
         self.donated = donated
         self.places = places
 
-    def buffers(self, leaves: Sequence[Any]) -> list[Any]:
-        """The buffers of leaves that are not all concrete arrays."""
+    def arrays(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arrays of leaves that are not all concrete arrays, or not in the order to be run."""
         assert self.places is not None
-        return [buffer_for(leaves[place], type_) for place, type_ in self.places]
+        return [array_for(leaves[place], type_) for place, type_ in self.places]
 
 
 def delete_donated(donated: Sequence[Any], outputs: Sequence[DeviceArray]) -> None:
     """Delete donated arrays that an output can take the place of; warn about the others."""
     free: dict[Any, int] = {}
+    buffers = {id(output.numpy_view()) for output in outputs}
     for output in outputs:
         key = (output.type.shape, output.type.dtype)
         free[key] = free.get(key, 0) + 1
     unusable: list[str] = []
-    for array in donated:
-        if not isinstance(array, Array):
-            continue
+    given = [array for array in donated if isinstance(array, DeviceArray)]
+    # Those whose memory has been taken come first.
+    given.sort(key=lambda array: id(array.numpy_view()) not in buffers)
+    for array in given:
         key = (array.type.shape, array.type.dtype)
         if free.get(key, 0):
             free[key] -= 1
-            array.delete()  # type: ignore[attr-defined]
+            array.delete()
         else:
             unusable.append(str(array.type))
     if unusable:

@@ -11,13 +11,13 @@ from weakref import WeakSet
 
 from optree import _C as native
 
-from fxarray.compile.backend import CompileOptions, Executable
+from fxarray.compile.backend import CompileOptions, Executable, NotConcreteError
 from fxarray.compile.driver import compile_program
 from fxarray.core import config
 from fxarray.core.array import DeviceArray
 from fxarray.core.caches import register_cache
 from fxarray.core.context import context
-from fxarray.core.errors import ArgumentError, DeletedArrayError, StaticArgumentError
+from fxarray.core.errors import ArgumentError, StaticArgumentError
 from fxarray.core.source import warn
 from fxarray.core.tracebacks import shorten
 from fxarray.core.tracer import Tracer
@@ -31,7 +31,7 @@ from fxarray.transforms.arguments import (
     mark_static,
 )
 from fxarray.transforms.dynamic_shapes import DynamicShapes
-from fxarray.transforms.fast_calls import FastCall, NoKey, buffer_of, delete_donated, leaf_key
+from fxarray.transforms.fast_calls import FastCall, NoKey, delete_donated, leaf_key
 from fxarray.transforms.jit_options import as_tuple, positional_names, resolve, signature_of
 from fxarray.transforms.shapes import abstract_arguments
 from fxarray.transforms.stages import Traced
@@ -58,6 +58,12 @@ _JITTED: WeakSet[JitFunction] = WeakSet()
 def _forget_calls() -> None:
     for function in list(_JITTED):
         function.clear_cache()
+
+
+def forget_short_ways() -> None:
+    """Let each function's next calls take the long way, after what they depend on has changed."""
+    for function in list(_JITTED):
+        function._fast.clear()
 
 
 class CacheInfo(NamedTuple):
@@ -129,25 +135,25 @@ class JitFunction:
                 return self._call_with_other_leaves(args, kwargs)
             leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
             fast: FastCall | None = None
-            buffers: list[Any] = []
-            concrete = True
+            arrays = True
             try:
                 fast = self._fast.get((treedef, state.settings, *map(_type, leaves)))
-                if fast is not None:
-                    if fast.places is None:
-                        buffers = list(map(buffer_of, leaves))
-                    else:
-                        buffers = fast.buffers(leaves)
-            except (AttributeError, TypeError, DeletedArrayError):
-                concrete = False  # a leaf is no array, or not a concrete one
-            if not concrete:
+            except (AttributeError, TypeError):
+                arrays = False
+            if not arrays:
                 return self._call_with_other_leaves(args, kwargs)
             if fast is None:
                 return self._call(args, kwargs)
-            self._hits += 1
+            operands = leaves if fast.places is None else fast.arrays(leaves)
             if fast.captured:
-                buffers = fast.captured + buffers
-            outputs = fast.run(buffers)
+                operands = fast.captured + operands
+            try:
+                outputs = fast.run(operands)
+            except NotConcreteError:
+                outputs = None
+            if outputs is None:
+                return self._call_with_other_leaves(args, kwargs)
+            self._hits += 1
             if fast.donated:
                 delete_donated([leaves[i] for i in fast.donated], outputs)
             return fast.unflatten(outputs)
@@ -167,7 +173,7 @@ class JitFunction:
         if fast is None:
             return self._call(args, kwargs, key)
         self._hits += 1
-        outputs = fast.run(fast.captured + fast.buffers(leaves))
+        outputs = fast.run(fast.captured + fast.arrays(leaves))
         if fast.donated:
             delete_donated([leaves[i] for i in fast.donated], outputs)
         return fast.unflatten(outputs)
@@ -302,8 +308,8 @@ class JitFunction:
         places: list[int],
     ) -> None:
         """Let the next call of this kind take the short way."""
-        run_buffers = getattr(executable, "run_buffers", None)
-        if run_buffers is None or not trace.reusable:
+        run = executable.direct()
+        if run is None or not trace.reusable:
             return
         types = trace.program.input_types[len(trace.captured) :]
         inputs: list[tuple[int, ArrayType]] | None = list(zip(places, types, strict=True))
@@ -314,10 +320,10 @@ class JitFunction:
             key = (treedef, context.settings, *map(_type, leaves))
             if places == list(range(len(leaves))):
                 inputs = None
-        captured = [value.numpy_view() for value in trace.captured]
+        captured = list(trace.captured)
         if len(self._fast) >= _FAST_LIMIT:
             self._fast.clear()
-        self._fast[key] = FastCall(run_buffers, captured, trace.output, donated, inputs)
+        self._fast[key] = FastCall(run, captured, trace.output, donated, inputs)
 
     def _donated_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
         """Positions, among all leaves of the call as written, of donated arrays."""

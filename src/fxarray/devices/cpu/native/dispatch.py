@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from fxarray.compile.backend import NotConcreteError
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.types import ArrayType
@@ -96,8 +97,8 @@ class Target:
 def prepare(target: Target) -> Call:
     """The function that calls native code; it takes a list of `target.inputs` DeviceArrays.
 
-    The function raises DeletedArrayError for a deleted array, OutOfMemoryError if there is no
-    memory for results or scratch.
+    The function raises NotConcreteError for anything that is no DeviceArray, DeletedArrayError for
+    a deleted array, OutOfMemoryError if there is no memory for results or scratch.
     """
     through_python = _ThroughPython(target)
     found = layout()
@@ -194,6 +195,8 @@ class _ThroughPython:
     def __call__(self, arrays: list[Any]) -> list[DeviceArray]:
         target = self._target
         assert len(arrays) == target.inputs
+        if not all(type(array) is DeviceArray for array in arrays):
+            raise NotConcreteError
         buffers = [_plain(array.numpy_view()) for array in arrays]
         results: list[DeviceArray] = []
         words = [buffer.ctypes.data for buffer in buffers]
@@ -205,9 +208,9 @@ class _ThroughPython:
                 case ConstantOutput(value):
                     results.append(value)
                     words.append(0)
-                case NewOutput(type):
-                    made = empty(_shape(type), np.dtype(dtypes.physical(type.dtype)))
-                    results.append(DeviceArray(made, type))
+                case NewOutput(made_type):
+                    made = empty(_shape(made_type), np.dtype(dtypes.physical(made_type.dtype)))
+                    results.append(DeviceArray(made, made_type))
                     words.append(made.ctypes.data)
         scratch = self._scratch()
         frame = (ctypes.c_uint64 * (len(words) + 1 + len(target.extra)))(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fxarray.compile.backend import Call, NotConcreteError
 from fxarray.compile.blocks import Plan
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
@@ -36,8 +37,6 @@ from fxarray.primitives.support import quietly
 _SIZES_LIMIT = 256
 # Below so many bytes and operations a call is shorter than another thread's turn to begin.
 _LONG_WORK = 1 << 15
-
-Call = Callable[[list[Any]], list[DeviceArray]]
 
 
 @lru_cache(maxsize=2)
@@ -234,8 +233,15 @@ class NativeExecutable:
         return other
 
     def direct(self) -> Call | None:
-        """The shortest way to run: from a list of concrete arrays; None where sizes vary."""
-        return None if self._is_dynamic else self.bound.call
+        """The native call itself, where nothing else is to be looked at."""
+        if self._is_dynamic or profiling.active():
+            return None
+        return self._checking if context.settings else self.bound.call
+
+    def _checking(self, arrays: list[Any]) -> list[DeviceArray]:
+        if not all(type(array) is DeviceArray for array in arrays):
+            raise NotConcreteError
+        return self(arrays)
 
     def __call__(self, arguments: Sequence[DeviceArray]) -> list[DeviceArray]:
         if self._is_dynamic:
