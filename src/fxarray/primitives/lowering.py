@@ -12,7 +12,7 @@ from fxarray.core import dtypes
 from fxarray.core.dtypes import DType
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Builder, Index, Lowered, NoKernel, Value
-from fxarray.kernel.ir import Affine, Bound
+from fxarray.kernel.ir import Affine, Bound, Const, Load
 from fxarray.kernel.scalars import numpy_dtype
 from fxarray.kernel.sizes import Size
 
@@ -181,6 +181,12 @@ def inside_or(
         return inside()
     with builder.guarded(*bounds):
         value = inside()
+        guards = builder.guards
+    node, other = builder.body[value], builder.body[outside]
+    if isinstance(node, Load) and node.bounds == guards and isinstance(other, Const):
+        fill = other.value
+        if repr(fill) != "-0.0":
+            return builder.add(Load(node.buffer, node.index, guards, fill))
     return builder.op("select", builder.within(bounds), value, outside)
 
 

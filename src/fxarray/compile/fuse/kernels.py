@@ -6,8 +6,10 @@ layers of a model) are one region, which is lowered once and becomes one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from fxarray.core.caches import register_cache
@@ -15,7 +17,7 @@ from fxarray.core.primitive import Primitive
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Builder, Index, Lowered, Value
 from fxarray.kernel.indices import NotAffine, SplitAxis
-from fxarray.kernel.ir import Affine, Buffer, Const, Kernel
+from fxarray.kernel.ir import Affine, Buffer, Const, Contract, Kernel
 from fxarray.kernel.sizes import Size
 
 # Contractions of at most so many products are written as a sum of products.
@@ -68,6 +70,10 @@ class RegionKernel:
     kernel: Kernel
     inputs: tuple[int, ...]
 
+    @cached_property
+    def has_contract(self) -> bool:
+        return any(isinstance(node, Contract) for node in self.kernel.body)
+
 
 class Materialise(Exception):
     """A region cannot be one kernel: the results of an operation must be in memory.
@@ -95,6 +101,24 @@ class FusingBuilder(Builder):
             product = self.op("mul", self.convert(a, dtype), self.convert(b, dtype))
             return self.reduce("sum", axes, product)[0]
         return super().contract(a, b, axes, dtype)
+
+    @contextmanager
+    def relevant(self, index: Index) -> Generator[None]:
+        """Without the guards that say nothing of an index.
+
+        An element that does not depend on what a guard speaks of exists whether the guard holds or
+        not, so it is the same as outside.
+        """
+        before = self._guards
+        if before:
+            terms = {term for position in index for term, _ in position.terms}
+            self._guards = tuple(
+                [g for g in before if any(term in terms for term, _ in g[0].terms)]
+            )
+        try:
+            yield
+        finally:
+            self._guards = before
 
 
 _KERNELS: dict[Region, RegionKernel] = {}
@@ -208,7 +232,13 @@ class _Lowering:
         def element(index: Index) -> Value:
             return self.guard(number, lambda: lowered.element(index))
 
-        return self.builder.lowered(lowered.shape, lowered.dtype, element)
+        known = self.builder.lowered(lowered.shape, lowered.dtype, element)
+
+        def relevant(index: Index) -> Value:
+            with self.builder.relevant(index):
+                return known.element(index)
+
+        return Lowered(lowered.shape, lowered.dtype, relevant)
 
     def guard(self, number: int, action: Callable[[], Any]) -> Any:
         try:

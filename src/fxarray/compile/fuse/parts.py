@@ -6,6 +6,7 @@ from typing import Any
 
 from fxarray.compile.fuse.group import Group
 from fxarray.compile.fuse.kernels import External, Operand, Region, Result
+from fxarray.compile.fuse.summary import summaries
 from fxarray.core.ir import Literal, Program, Var
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Index, kernel_dtype
@@ -93,6 +94,26 @@ class Part:
             tuple([_type(variable) for variable in self.roots]),
             self.spans,
         )
+
+    def cut_product(self) -> list[Part] | None:
+        """Parts with less around a product of matrices; None if there is nothing around it."""
+        place = self._product()
+        equation = self.program.equations[self.members[place]]
+        made = {v: n for n, m in enumerate(self.members) for _, v in _outputs(self.program, m)}
+        before = [made[a] for a in equation.inputs if type(a) is Var and a in made]  # type: ignore[index]
+        if before:
+            return self.cut(before[0])
+        return None if len(self.members) == 1 else self.cut(place)
+
+    def _product(self) -> int:
+        """The number of the last operation that is a product."""
+        for place in range(len(self.members) - 1, -1, -1):
+            equation = self.program.equations[self.members[place]]
+            inputs = [atom.type for atom in equation.inputs]
+            found = summaries(equation.op, inputs, [v.type for v in equation.outputs])
+            if any(summary is not None and summary.contract for summary in found):
+                return place
+        raise AssertionError("a kernel has a Contract that no operation made")
 
     def cut(self, operation: int) -> list[Part]:
         """Two parts: what remains when the results of an operation are in memory, and that."""

@@ -101,23 +101,42 @@ class _Fuser:
     def kernels(self, group: Group) -> None:
         """The steps of a group: one kernel, or several where an index would not be affine."""
         waiting = [Part.of_group(self.program, group)]
-        made: list[tuple[Part, RegionKernel]] = []
+        made: list[tuple[Part, RegionKernel | None]] = []
         while waiting:
             part = waiting.pop()
             try:
-                made.append((part, region_kernel(part.region())))
+                found = region_kernel(part.region())
             except Materialise as error:
                 waiting.extend(part.cut(error.operation))
-        source = self.program.equations[group.last].source
+                continue
+            if self._is_rendered(found):
+                made.append((part, found))
+                continue
+            parts = part.cut_product()
+            if parts is None:
+                made.append((part, None))
+            else:
+                waiting.extend(parts)
         for part, found in reversed(made):
+            if found is None:
+                self.call(self.program.equations[part.members[0]])
+                continue
             inputs = tuple([self.slot(part.externals[number]) for number in found.inputs])
             outputs = tuple([self.new_slot(variable) for variable in part.roots])
+            source = self.program.equations[part.members[-1]].source
             self.steps.append(KernelStep(found.kernel, inputs, outputs, source))
+
+    def _is_rendered(self, found: RegionKernel) -> bool:
+        can_render = self.policy.can_render
+        return can_render is None or not found.has_contract or can_render(found.kernel)
 
     # --- other steps ------------------------------------------------------------------------------
 
     def step(self, node: Node) -> None:
-        equation = self.program.equations[node.first]
+        """The step of an operation that is run whole."""
+        self.call(self.program.equations[node.first])
+
+    def call(self, equation: Equation) -> None:
         op = equation.op
         inputs = tuple([self.slot(atom) for atom in equation.inputs])
         outputs = tuple([self.new_slot(variable) for variable in equation.outputs])
