@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fxarray.devices.cpu.emit import exponential, hyperbolic, logarithm, trigonometric
+from fxarray.devices.cpu.emit import (
+    exponential,
+    hyperbolic,
+    inverse_trigonometric,
+    logarithm,
+    power,
+    trigonometric,
+)
 from fxarray.devices.cpu.emit.number import Number
 
 RULES: dict[str, Callable[..., Number]] = {
@@ -18,6 +25,12 @@ RULES: dict[str, Callable[..., Number]] = {
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
     "tan": trigonometric.tan,
+    "asin": inverse_trigonometric.asin,
+    "acos": inverse_trigonometric.acos,
+    "atan": inverse_trigonometric.atan,
+    "atan2": inverse_trigonometric.atan2,
+    "cbrt": power.cbrt,
+    "pow": power.power,
     "sinh": hyperbolic.sinh,
     "cosh": hyperbolic.cosh,
     "tanh": hyperbolic.tanh,

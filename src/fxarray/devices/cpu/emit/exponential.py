@@ -104,6 +104,10 @@ def exp2(x: Number) -> Number:
     low, high = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}[x.type]
     x = x.at_least(low).at_most(high)
     n = x.round()
-    r = x - n
-    tail = polynomial(r, _EXP2[x.type])
+    return exp2_of(n, x - n)
+
+
+def exp2_of(n: Number, r: Number) -> Number:
+    """2**(n + r) for whole n and |r| <= 1/2."""
+    tail = polynomial(r, _EXP2[r.type])
     return scale(r.fma(r.fma(tail, math.log(2)), 1.0), n)

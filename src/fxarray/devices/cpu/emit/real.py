@@ -104,6 +104,7 @@ def _remainder(x: Number, y: Number) -> Number:
     now = current()
     rest = (-(now / divisor).trunc()).fma(divisor, now)
     rest = select(rest < 0.0, rest + divisor, rest)
+    rest = select(divisor < float("inf"), rest, now)
     return select(usable, abs(rest).with_sign_of(x), float("nan"))
 
 
