@@ -19,6 +19,7 @@ sum itself: then each part leaves its tiles in scratch memory and a second phase
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -75,11 +76,14 @@ class Shape:
       pack_a: whether the first operand is packed; else it is read where it lies.
       pack_b: "shared" (once, for all parts), "local" (by each part), or "no".
       split: whether parts of the sum are summed apart.
+      bands: whether pieces of the sum are outside of panels, for a second operand that is large and
+        read where it lies: so it is read row after row.
     """
 
     pack_a: bool
     pack_b: str
     split: bool = False
+    bands: bool = False
 
 
 class _Part:
@@ -177,6 +181,7 @@ class _Product(_Part):
         self.own_tiles = f.offset(self.own, self.word("tiles_offset"))
         self.own_panel = f.offset(self.own, self.word("panel_offset"))
         self.a_start = self.b_start = self.own
+        self.columns: tuple[Operand, Operand] = ("0", "0")
         self.a_step = f.new(f"udiv i64 {self.word('a_step_bytes')}, {self.word('item')}")
 
     def write(self) -> None:
@@ -232,7 +237,27 @@ class _Product(_Part):
 
         if self.shape.pack_a:
             f.loop(block, stop, 1, pack)
-        f.loop(*columns, 1, lambda panel: self.panel(batch, block, stop, panel))
+        self.columns = columns
+        if not self.shape.bands:
+            f.loop(*columns, 1, lambda panel: self.panel(batch, block, stop, panel))
+            return
+
+        def piece(step: Operand) -> None:
+            count = f.smaller(self.word("piece"), f.subtract(self.steps, step))
+            first = f.new(f"icmp eq i64 {step}, 0")
+
+            def panel(number: Operand) -> None:
+                multiply = self.panel(batch, block, stop, number)[0]
+                f.loop(block, stop, 1, lambda tile: multiply(tile, step, count, first))
+
+            f.loop(*columns, 1, panel)
+
+        def finish(number: Operand) -> None:
+            f.loop(block, stop, 1, self.panel(batch, block, stop, number)[1])
+
+        # Without numbers to sum there is one piece of none.
+        f.loop(0, f.larger(self.steps, 1), self.word("piece"), piece)
+        f.loop(*columns, 1, finish)
 
     def pack(
         self, name: str, words: Operand, out: Operand, batch: Operand, row: Operand, rows: Operand
@@ -248,7 +273,11 @@ class _Product(_Part):
         row = f.multiply(tile, self.word("height"))
         return row, f.smaller(self.word("height"), f.subtract(self.word("rows"), row))
 
-    def panel(self, batch: Operand, block: Operand, stop: Operand, panel: Operand) -> None:
+    def panel(
+        self, batch: Operand, block: Operand, stop: Operand, panel: Operand
+    ) -> tuple[Callable[[Operand, Operand, Operand, Operand], None], Callable[[Operand], None]]:
+        """What multiplies a piece of a tile, and what finishes it, which it does by itself unless
+        bands are walked."""
         f = self.f
         column = f.multiply(panel, self.word("width"))
         some = f.smaller(self.word("width"), f.subtract(self.word("columns"), column))
@@ -274,8 +303,12 @@ class _Product(_Part):
                 number = f.add(f.multiply(number, self.panels), panel)
                 start = f.offset(self.pointer("scratch"), self.word("partial_offset"))
                 return f.offset(start, f.multiply(number, self.word("tile_bytes")))
-            place = f.multiply(f.subtract(tile, block), self.word("tile_bytes"))
-            return f.offset(self.own_tiles, place)
+            number = f.subtract(tile, block)
+            if self.shape.bands:
+                count = f.subtract(self.columns[1], self.columns[0])
+                number = f.multiply(number, count)
+                number = f.add(number, f.subtract(panel, self.columns[0]))
+            return f.offset(self.own_tiles, f.multiply(number, self.word("tile_bytes")))
 
         def multiply(tile: Operand, step: Operand, count: Operand, first: Operand) -> None:
             if self.shape.pack_a:
@@ -331,8 +364,10 @@ class _Product(_Part):
             f.loop(0, self.steps, self.word("piece"), piece)
             f.loop(block, stop, 1, finish)
 
-        few = f.new(f"icmp sle i64 {self.steps}, {self.word('piece')}")
-        f.branch(few, at_once, in_pieces)
+        if not self.shape.bands:
+            few = f.new(f"icmp sle i64 {self.steps}, {self.word('piece')}")
+            f.branch(few, at_once, in_pieces)
+        return multiply, finish
 
     def finish(
         self,

@@ -86,6 +86,7 @@ class _Micro:
         rows: int,
         vectors: int,
         step: Callable[[Operand, int], tuple[list[Operand], list[Operand]]],
+        unroll: int = _UNROLL,
     ) -> str:
         """The function, from what gives the pointers to a row's factors and the vectors of b."""
         f, form, vector = self.f, self.form, self.vector
@@ -104,8 +105,10 @@ class _Micro:
                         f.do(f"store {vector} {total}, ptr {totals[row][j]}")
 
         count = f.multiply("%steps", form.steps)
-        whole = f.new(f"and i64 {count}, {-_UNROLL}")
-        f.loop(0, whole, _UNROLL, lambda k: steps(k, _UNROLL))
+        whole: Operand = "0"
+        if unroll > 1:
+            whole = f.new(f"and i64 {count}, {-unroll}")
+            f.loop(0, whole, unroll, lambda k: steps(k, unroll))
         f.loop(whole, count, 1, lambda k: steps(k, 1))
 
         def places() -> list[tuple[Operand, Operand]]:
@@ -174,12 +177,31 @@ def direct(form: Form, rows: int, vectors: int, target: Target) -> str:
         masks.append(f.new(f"icmp slt <{lanes} x i64> {place}, {wanted}"))
     suffix = f"v{lanes}{'f' if element in ('float', 'double') else 'i'}{form.item * 8}.p0"
     f.declare(f"declare {vector} @llvm.masked.load.{suffix}(ptr, i32, <{lanes} x i1>, {vector})")
-    distances = [f.multiply("%a_row", row) for row in range(rows)]
+    # Rows are addressed from few registers: two bases, and multiples of the stride that the
+    # processor's scaled indices make of three numbers.
+    stride = f.multiply("%a_row", form.item)
+    a_step = f.multiply("%a_step", form.item)
+    b_step = f.multiply("%b_step", form.item)
+    multiples = {1: stride, 3: f.multiply(stride, 3), 5: f.multiply(stride, 5)}
+    halfway = f.multiply(stride, 7)
+    a_cell, b_cell = f.alloca("ptr", "%a"), f.alloca("ptr", "%b")
 
-    def step(start: Operand, offset: int) -> tuple[list[Operand], list[Operand]]:
-        place = f.add(start, offset)
-        a = micro.at("%a", f.multiply(place, "%a_step"))
-        b = micro.at("%b", f.multiply(place, "%b_step"))
+    def distance(rows: int) -> Operand:
+        scale = 1
+        while rows and rows % 2 == 0:
+            rows, scale = rows // 2, scale * 2
+        if rows == 0:
+            return "0"
+        known = multiples.get(rows)
+        if known is None:
+            known = multiples[rows] = f.multiply(stride, rows)
+        return known if scale == 1 else f.new(f"shl i64 {known}, {scale.bit_length() - 1}")
+
+    def step(_start: Operand, _offset: int) -> tuple[list[Operand], list[Operand]]:
+        a = f.new(f"load ptr, ptr {a_cell}")
+        b = f.new(f"load ptr, ptr {b_cell}")
+        f.do(f"store ptr {f.offset(a, a_step)}, ptr {a_cell}")
+        f.do(f"store ptr {f.offset(b, b_step)}, ptr {b_cell}")
         columns: list[Operand] = []
         for j in range(vectors):
             pointer = micro.at(b, j * lanes)
@@ -189,6 +211,8 @@ def direct(form: Form, rows: int, vectors: int, target: Target) -> str:
                     f"<{lanes} x i1> {masks[j]}, {vector} zeroinitializer)"
                 )
             )
-        return [micro.at(a, distance) for distance in distances], columns
+        second = f.offset(a, halfway)
+        bases = [a if row < 7 else second for row in range(rows)]
+        return [f.offset(base, distance(row % 7)) for row, base in enumerate(bases)], columns
 
-    return micro.write(rows, vectors, step)
+    return micro.write(rows, vectors, step, 1)

@@ -47,6 +47,11 @@ from fxarray.kernel.sizes import Size
 _PIECE = 512
 # Bytes of packed rows that stay in the second-level cache while the columns pass by.
 _BLOCK_BYTES = 768 << 10
+# From this size on an operand that is read where it lies is read in bands of so many rows.
+_BANDS_BYTES = 256 << 10
+_BAND = 64
+# Tiles of rows for which packing the second operand is not worth it.
+_FEW = 6
 # Multiplications and additions that are worth another part.
 _GRAIN = 1 << 18
 
@@ -103,11 +108,19 @@ class _Plan:
                 form = replace(form, vectors=1)
             elif 2 * form.lanes < columns <= 3 * form.lanes:
                 form = replace(form, vectors=3, height=8)
+            elif 3 * form.lanes < columns <= 4 * form.lanes:
+                form = replace(form, vectors=4, height=6)
         self.form = form
-        self.height = self._height()
         self.steps = steps_of(product.depth, form)
         self.a_plain = self._plain(product.a, product.rows)
         self.b_plain = self._plain(product.b, product.columns)
+        if (
+            self.a_plain is not None
+            and columns <= 2 * form.width
+            and not self._spread(self.a_plain)
+        ):
+            self.form = replace(form, height=min(form.height, 8))
+        self.height = self._height()
 
     def _height(self) -> int:
         """Rows of the product in a tile: few rows are dealt out evenly."""
@@ -147,23 +160,27 @@ class _Plan:
         rows, columns = sizes.typical(self.rows), sizes.typical(self.columns)
         depth, batches = sizes.typical(self.steps), sizes.typical(self.batches)
         simple = form.pair == 1 and not form.complex
+        a, b = self.a_plain, self.b_plain
         a_direct = (
             simple
-            and self.a_plain is not None
-            and self.a_plain.dtype == form.dtype
+            and a is not None
+            and a.dtype == form.dtype
             and isinstance(self.rows, int)
             and self.rows >= self.height
+            # Many rows a multiple of 4096 bytes apart push each other out of the cache.
+            and (self._spread(a) or self.height <= 8)
             and (columns <= 4 * form.width or rows * depth * form.item <= 32 << 10)
         )
         b_direct = (
             simple
-            and self.b_plain is not None
-            and self.b_plain.dtype == form.dtype
-            and (self.b_plain.strides[2] == 1 or self.columns == 1)
-            and (rows <= 2 * self.height or columns * depth * form.item <= 32 << 10)
+            and b is not None
+            and b.dtype == form.dtype
+            and (b.strides[2] == 1 or self.columns == 1)
+            and (rows <= _FEW * self.height or columns * depth * form.item <= 32 << 10)
         )
         if b_direct:
-            return Shape(not a_direct, "no")
+            large = columns * depth * form.item > _BANDS_BYTES
+            return Shape(not a_direct, "no", bands=large)
         few = rows <= self.height or (batches > 1 and columns * depth * form.item <= 1 << 20)
         if few or rows * columns * depth < 2 * _GRAIN:
             return Shape(not a_direct, "local")
@@ -171,6 +188,11 @@ class _Plan:
         if tiles < 16 and depth >= 2048:
             return Shape(True, "shared", True)
         return Shape(not a_direct, "shared")
+
+    def _spread(self, a: Operand) -> bool:
+        """Whether rows are at different places of the first-level cache, or short."""
+        stride, depth = sizes.typical(a.strides[2]), sizes.typical(self.steps)
+        return stride * self.form.item % 4096 != 0 or depth * self.form.item <= 1024
 
     def _parts(self, shape: Shape) -> tuple[int, int, int, int]:
         """Parts of batches, rows, columns and the sum, by the size of the work alone."""
@@ -185,12 +207,18 @@ class _Plan:
         wanted = max(1, min(32, one * (batches if loose else 1) // _GRAIN))
         batch_parts = max(1, min(batches, wanted)) if loose else 1
         wanted = -(-wanted // batch_parts)
-        row_parts = max(1, min(wanted, -(-tiles // 6) if loose is False else tiles))
-        wanted = -(-wanted // row_parts) if row_parts < 8 else 1
-        # A panel that each part packs for itself is not packed again for other rows.
+        # A part packs its own rows (or its own columns), which is worth it for much of the other.
+        row_parts = max(1, min(wanted, tiles // 2))
+        if one > 64 * _GRAIN:
+            row_parts = max(1, min(row_parts, tiles // 6))
         if shape.pack_b == "local" and panels > 1:
-            row_parts, wanted = 1, wanted * row_parts
-        return batch_parts, row_parts, max(1, min(wanted, panels)), 1
+            row_parts = 1
+        column_parts = 1
+        if row_parts < min(wanted, 8):
+            shared = (shape.pack_a and row_parts > 1) or shape.bands
+            least = max(form.width, 256 if shared else form.width)
+            column_parts = max(1, min(-(-wanted // row_parts), columns // least))
+        return batch_parts, row_parts, column_parts, 1
 
     # --- putting it together ----------------------------------------------------------------------
 
@@ -221,6 +249,9 @@ class _Plan:
         packed_a = _up(sizes.multiply(self.steps, block * a_step)) if shape.pack_a else 0
         panel = _up(sizes.multiply(self.steps, b_step)) if shape.pack_b == "local" else 0
         tiles = _up(block * tile)
+        if shape.bands:
+            count = sizes.add(self.columns, form.width)
+            tiles = _up(sizes.multiply(count, block * (tile // form.width)))
         thread_bytes = sizes.add(sizes.add(packed_a, panel), tiles)
         shared: Size = 0
         if shape.pack_b == "shared":
@@ -251,7 +282,7 @@ class _Plan:
             "b_step_bytes": b_step,
             "tile_bytes": tile,
             "block": block,
-            "piece": _PIECE,
+            "piece": _BAND if shape.bands else _PIECE,
             "batch_parts": parts[0],
             "row_parts": parts[1],
             "column_parts": parts[2],
