@@ -85,7 +85,9 @@ def _stage(result: Plan, kernel: Kernel, choice: Chosen) -> Kernel | None:
     partials: dict[int, tuple[Buffer, ...]] = {}
     kept: dict[int, tuple[str, ...]] = {}
     for number in now:
-        kept[number] = ordered_axes(kernel, number)
+        axes = ordered_axes(kernel, number)
+        # Lanes side by side, whatever the order of the axes.
+        kept[number] = tuple(sorted(axes, key=lambda axis: axis == schedule.lanes))
         shape = (schedule.parts, *[kernel.sizes[axis] for axis in kept[number]])
         partials[number] = tuple(
             [result.buffer(shape, dtype) for dtype in state_dtypes(kernel, number)]
