@@ -14,7 +14,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from fxarray.compile.fuse.group import Group, Node, StepNode
+from fxarray.compile.fuse.derived import Origins
+from fxarray.compile.fuse.group import FACTOR, Group, Node, StepNode
 from fxarray.compile.fuse.joining import Joining, is_cheap, may_merge, merged
 from fxarray.compile.fuse.policy import Policy
 from fxarray.compile.fuse.summary import Summary, summaries
@@ -66,6 +67,8 @@ class Grouping:
         for atom in program.outputs:
             if type(atom) is Var:
                 self.outside.setdefault(atom, []).append(None)
+        self.origins = Origins()
+        self.summaries = [self._summaries(equation) for equation in program.equations]
         for number in range(len(program.equations) - 1, -1, -1):
             self._visit(number, program.equations[number])
         for variable in program.inputs:
@@ -73,18 +76,26 @@ class Grouping:
 
     # --- one operation ----------------------------------------------------------------------------
 
+    def _summaries(self, equation: Equation) -> tuple[Summary, ...] | None:
+        """What the results of an operation need; None for one that is run whole."""
+        op = equation.op
+        types = [atom.type for atom in equation.inputs]
+        if op.effects or type(op).lower is Primitive.lower or self.policy.runs_whole(op, types):
+            return None
+        found = summaries(op, types, [v.type for v in equation.outputs])
+        known = tuple([summary for summary in found if summary is not None])
+        if len(known) < len(found):
+            return None
+        self.origins.add(equation, known)
+        return known
+
     def _visit(self, number: int, equation: Equation) -> None:
-        op, outputs = equation.op, equation.outputs
-        if op.effects or not self._fusable(equation):
+        outputs = equation.outputs
+        known = self.summaries[number]
+        if known is None:
             if not self._view(equation):
                 self._step(number, equation)
             return
-        found = summaries(op, [a.type for a in equation.inputs], [v.type for v in outputs])
-        if any(summary is None for summary in found):
-            if not self._view(equation):
-                self._step(number, equation)
-            return
-        known: tuple[Summary, ...] = found  # type: ignore[assignment]
         if all(_is_empty(variable.type) for variable in outputs):
             self.empty.update(outputs)
             return
@@ -98,10 +109,6 @@ class Grouping:
             self._place_cheap(number, equation, known, groups, outside)
         else:
             self._place(number, equation, known, groups, outside)
-
-    def _fusable(self, equation: Equation) -> bool:
-        op = equation.op
-        return type(op).lower is not Primitive.lower and not self.policy.runs_whole(op)
 
     def _view(self, equation: Equation) -> bool:
         """Whether an operation's result is its operand's memory; if so, note it."""
@@ -134,11 +141,16 @@ class Grouping:
     ) -> None:
         operand: Any = equation.inputs[0]
         producer = self.producers.get(operand)
-        computed = producer is not None and self._fusable(self.program.equations[producer])
-        alone = computed and not outside and len(groups) == 1
-        if alone and self._absorb(number, equation, known, groups[0], ()):
+        made = None if producer is None else self.summaries[producer]
+        if not known[0].splits and (made is not None or _same_dimensions(equation)):
+            # It changes nothing but how an index is written.
+            groups = [g for g in groups if not self._absorb(number, equation, known, g, ())]
+            if groups or outside:
+                self._note_view(equation.outputs[0], operand)
             return
-        self._note_view(equation.outputs[0], operand)
+        alone = made is not None and not outside and len(groups) == 1
+        if not (alone and self._absorb(number, equation, known, groups[0], ())):
+            self._note_view(equation.outputs[0], operand)
 
     def _place_cheap(
         self,
@@ -162,12 +174,17 @@ class Grouping:
         outside: list[Var],
     ) -> None:
         groups = self._merge_all(equation.outputs, groups)
+        if len(groups) > 1 and not outside and self._recomputed(equation, groups):
+            self._place_cheap(number, equation, known, groups, outside)
+            return
         for group in sorted(groups, key=lambda g: g.first):
             kept = [
                 v
                 for v in equation.outputs
                 if v in outside or any(g is not group for g in self._groups_reading([v]))
             ]
+            if kept and group.reduced and self._follows_product(equation, known):
+                continue
             if kept and not self._comes_before_users(group, equation.outputs):
                 continue
             if self._absorb(number, equation, known, group, kept):
@@ -179,6 +196,22 @@ class Grouping:
                 shapes.setdefault(shape, []).append(variable)
         for variables in shapes.values():
             self._root(number, equation, known, variables)
+
+    def _recomputed(self, equation: Equation, groups: list[Group]) -> bool:
+        """Whether all groups should compute the results again, so that they are never stored."""
+        if not all(self.origins.is_recomputed(variable) for variable in equation.outputs):
+            return False
+        return not any(
+            FACTOR in below
+            for group in groups
+            for variable in equation.outputs
+            for below in group.reads.get(variable, {}).values()
+        )
+
+    def _follows_product(self, equation: Equation, known: tuple[Summary, ...]) -> bool:
+        """Whether the result had better be stored by the product of matrices that it comes from."""
+        elementwise = not any(s.reduced or s.scanned for s in known)
+        return elementwise and self.origins.of(equation.outputs[0]).after_product
 
     def _root(
         self, number: int, equation: Equation, known: tuple[Summary, ...], variables: list[Var]
@@ -226,12 +259,16 @@ class Grouping:
         return list(found)
 
     def _is_needed_in_memory(self, variable: Var) -> bool:
-        if self.outside.get(variable):
-            return True
-        return any(
-            self.readers.get(view) or self._is_needed_in_memory(view)
-            for view in self.viewers.get(variable, ())
-        )
+        """Whether a step, the caller or what reads a view of it needs a variable."""
+        stack = [variable]
+        while stack:
+            current = stack.pop()
+            if self.outside.get(current):
+                return True
+            if current is not variable and self.readers.get(current):
+                return True
+            stack.extend(self.viewers.get(current, ()))
+        return False
 
     def _users(self, variable: Var) -> list[Node]:
         """All nodes that read a variable or what is a view of it."""
@@ -365,6 +402,13 @@ class Grouping:
             if home is not None and home is not node:
                 found.add(home)
         return found
+
+
+def _same_dimensions(equation: Equation) -> bool:
+    """Whether the result's shape differs from the operand's in sizes of 1 only."""
+    shapes = (equation.inputs[0].type.shape, equation.outputs[0].type.shape)
+    first, second = [[s for s in sizes.kernel_shape(shape) if s != 1] for shape in shapes]
+    return first == second
 
 
 def _is_empty(type: ArrayType) -> bool:

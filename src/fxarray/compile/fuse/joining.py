@@ -132,6 +132,8 @@ class Joining:
                     ]
                 )
                 reads.append((atom, positions, lower))
+            if None in chosen and not summary.contract:
+                _reorder(group, [positions for _, positions, _ in reads])
             self._note(group, summary, index, chosen, below)
         for output, variable in wanted:
             places = group.reads.pop(variable)
@@ -319,6 +321,15 @@ def _unused(group: Group, size: Any, taken: set[str]) -> Affine | None:
         if known == size and taken.isdisjoint(span.axes):
             return span
     return None
+
+
+def _reorder(group: Group, places: Iterable[Place]) -> None:
+    """Put the axes of a group in the order of the longest index of them all: that of the memory."""
+    best = max(places, key=lambda place: len(axes_of(place)), default=())
+    names = [axis for position in best for axis in position.axes]
+    order = [name for name in dict.fromkeys(names) if name in group.axes]
+    if len(order) == len(group.axes):
+        group.axes = {name: group.axes[name] for name in order}
 
 
 def _is_regular(group: Group, position: Position) -> bool:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fxarray.core.primitive import Primitive
+from fxarray.core.types import ArrayType
+from fxarray.kernel import sizes
 from fxarray.kernel.ir import Kernel
 
-# Operations that a kernel would compute by visiting the whole result, while a device's own routine
-# touches only what changes, in place where the operand dies.
-_IN_PLACE = frozenset(["dynamic_update_slice"])
+# From this size on, an array of which a part is replaced is changed in place, by a routine that
+# touches nothing else; a kernel would visit all of it.
+_LARGE = 256
 
 
-def changes_in_place(op: Primitive) -> bool:
+def changes_in_place(op: Primitive, inputs: Sequence[ArrayType]) -> bool:
     """Whether an operation is better run whole than as part of a kernel, on any device."""
-    return op.name in _IN_PLACE
+    if op.name != "dynamic_update_slice":
+        return False
+    return sizes.typical(sizes.product(sizes.kernel_shape(inputs[0].shape))) > _LARGE
 
 
 @dataclass(frozen=True)
@@ -25,8 +29,8 @@ class Policy:
     Args:
       can_render: whether the device renders a kernel with a Contract (None: any); without a
         Contract it always must.
-      runs_whole: whether an operation is left to a routine of the device although it has a lower
-        rule.
+      runs_whole: whether an operation on operands of some types is left to a routine of the device
+        although it has a lower rule.
       kernel_operations: bound on the scalar operations of a kernel.
       kernel_buffers: bound on the buffers of a kernel.
       row_elements: bound on the elements of a row that is read again after it was reduced: it
@@ -35,7 +39,7 @@ class Policy:
     """
 
     can_render: Callable[[Kernel], bool] | None = None
-    runs_whole: Callable[[Primitive], bool] = changes_in_place
+    runs_whole: Callable[[Primitive, Sequence[ArrayType]], bool] = changes_in_place
     kernel_operations: int = 160
     kernel_buffers: int = 28
     row_elements: int = 1 << 17
