@@ -16,7 +16,15 @@ from typing import Any, TypeAlias, TypeVar
 from fxarray.core import dtypes
 from fxarray.core.dtypes import DType
 from fxarray.kernel import sizes
-from fxarray.kernel.indices import NoKernel, NotAffine, SplitAxis, always, greatest, least
+from fxarray.kernel.indices import (
+    NoKernel,
+    NotAffine,
+    SplitAxis,
+    always,
+    greatest,
+    is_at_least,
+    least,
+)
 from fxarray.kernel.ir import (
     Affine,
     Bound,
@@ -206,6 +214,7 @@ class Builder:
             only_a = [axis for axis in axes if axis not in self.value_axes[b]]
             only_b = [axis for axis in axes if axis not in both and axis not in only_a]
             (a,), (b,) = self.reduce("sum", only_a, a), self.reduce("sum", only_b, b)
+        a, b = self._filled_by_zero(a), self._filled_by_zero(b)
         if not both:
             return self.op("mul", self.convert(a, dtype), self.convert(b, dtype))
         return self.add(Contract(a, b, tuple(both), dtype))
@@ -220,6 +229,15 @@ class Builder:
     ) -> None:
         position = tuple([Affine.of(i) for i in index])
         self.add(Store(buffer, position, value, tuple(bounds), mode))
+
+    def _filled_by_zero(self, value: Value) -> Value:
+        """A load whose fill is another number as a choice between that number and the load."""
+        node = self.body[value]
+        if not isinstance(node, Load) or not node.bounds or node.fill == 0:
+            return value
+        bare = self.add(Load(node.buffer, node.index, node.bounds))
+        other = self.constant(node.fill, node.buffer.dtype)
+        return self.op("select", self.within(node.bounds), bare, other)
 
     # --- axes and guards --------------------------------------------------------------------------
 
@@ -307,19 +325,40 @@ class Builder:
     def guards(self) -> tuple[Bound, ...]:
         return self._guards
 
+    def size_value(self, size: Size, dtype: str) -> Value:
+        """A size as a number."""
+        if isinstance(size, int):
+            return self.constant(size, dtype)
+        return self.iota(Affine((), size), dtype)
+
     def within(self, bounds: Iterable[Bound]) -> Value:
         """Whether all bounds hold, as a value."""
-        result = self.constant(True, "bool")
-        for bound in bounds:
-            if always(bound, self.axes, self.ranges):
-                continue
-            affine, low, high = bound
-            dtype = self.index_dtype(affine, low, high)
-            position = self.iota(affine, dtype)
-            above = self.op("ge", position, self.iota(Affine((), low), dtype))
-            below = self.op("lt", position, self.iota(Affine((), high), dtype))
-            result = self.op("and", result, self.op("and", above, below))
+        tests: list[Value] = []
+        for affine, low, high in bounds:
+            first = least(affine, self.axes, self.ranges)
+            last = self.greatest(affine)
+            position, dtype = self._position(affine, low, high)
+            if first is None or not is_at_least(sizes.subtract(first, low), 0):
+                tests.append(self.op("ge", position, self.size_value(low, dtype)))
+            if last is None or not is_at_least(sizes.subtract(high, last), 1):
+                tests.append(self.op("lt", position, self.size_value(high, dtype)))
+        if not tests:
+            return self.constant(True, "bool")
+        result = tests[0]
+        for test in tests[1:]:
+            result = self.op("and", result, test)
         return result
+
+    def _position(self, affine: Affine, low: Size, high: Size) -> tuple[Value, str]:
+        """An index expression as a number to compare with sizes, and its dtype."""
+        if affine.constant == 0 and len(affine.terms) == 1:
+            term, coefficient = affine.terms[0]
+            if isinstance(term, int) and coefficient == 1 and self.dtypes[term] in ("i32", "i64"):
+                ends = [sizes.bounds(size)[1] for size in (low, high)]
+                if all(end is not None and end < 2**31 for end in ends):
+                    return term, self.dtypes[term]
+        dtype = self.index_dtype(affine, low, high)
+        return self.iota(affine, dtype), dtype
 
     def greatest(self, affine: Affine) -> Size | None:
         """The greatest number that an index expression can be; None if that is not known."""

@@ -28,6 +28,8 @@ def affine_text(index: Affine) -> str:
         name = f"v{term}" if isinstance(term, int) else term
         if coefficient == 1:
             pieces.append(name)
+        elif coefficient == -1:
+            pieces.append(f"-{name}")
         elif isinstance(coefficient, int):
             pieces.append(f"{coefficient}*{name}")
         else:

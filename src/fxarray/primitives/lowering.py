@@ -124,10 +124,7 @@ def clamped(builder: Builder, value: Value, limit: Size) -> Affine:
         return Affine()
     value = index_number(builder, value, limit)
     dtype = builder.dtypes[value]
-    top = builder.iota(Affine((), limit), dtype)
-    if isinstance(limit, int):
-        top = builder.constant(limit, dtype)
-    value = builder.op("min", value, top)
+    value = builder.op("min", value, builder.size_value(limit, dtype))
     value = builder.op("max", value, builder.constant(0, dtype))
     builder.ranges[value] = (0, limit)
     return Affine(((value, 1),))
@@ -169,6 +166,7 @@ def between(
     divisor = builder.constant(step, dtype)
     place = builder.op("div", number, divisor)
     rest = builder.op("rem", number, divisor)
+    builder.ranges[rest] = (1 - step, step - 1)
     bounds = ((position, 0, reach), (Affine(((rest, 1),)), 0, 1))
     return bounds, Affine(((place, 1),))
 

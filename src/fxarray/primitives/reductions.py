@@ -313,7 +313,9 @@ class ArgExtremum(Primitive):
     ) -> tuple[int, int]:
         value = wide(builder, x.element(with_axes(index, (self.axis,), spans)))
         value = builder.convert(value, "i8") if builder.dtypes[value] == "bool" else value
-        return value, builder.iota(spans[0], builder.index_dtype(spans[0]))
+        # What i32 cannot count, an index of 32 bits could not either.
+        narrow = dtypes.bit_width(self.index_dtype) <= 32
+        return value, builder.iota(spans[0], "i32" if narrow else builder.index_dtype(spans[0]))
 
     def batch(
         self, size: Any, axis_name: Hashable, operands: Sequence[Any], axes: Sequence[int | None]

@@ -202,13 +202,15 @@ def window_steps(
     """
     apart, dilation = window.base_dilation[d], window.dilation[d]
     low = kernel_size(window.padding[d][0])
-    stride, length = window.strides[d], window.dimensions[d]
+    stride, length = window.strides[d], kernel_size(window.dimensions[d])
 
     def every(step: Affine) -> Standing:
         return between(builder, place * stride + step * dilation - low, size, apart)
 
     all_steps = WindowSteps(length, lambda step: step, every)
-    if apart == 1 or gcd(apart, dilation) != 1 or not isinstance(low, int):
+    if apart == 1 or gcd(apart, dilation) != 1:
+        return all_steps
+    if not isinstance(low, int) or not isinstance(length, int):
         return all_steps
     try:
         whole, rest = divided(place, apart, builder.axes)
@@ -229,7 +231,11 @@ def window_steps(
     position = builder.op(
         "add", builder.iota(rest * stride - low, dtype), op("mul", first, dilation)
     )
-    start = whole * stride + Affine(((op("div", position, apart), 1),))
+    there = op("div", position, apart)
+    firsts = [(low - r * stride) * inverse % apart for r in range(apart)]
+    spots = [(r * stride - low + f * dilation) // apart for r, f in enumerate(firsts)]
+    builder.ranges[there] = (min(spots), max(spots))
+    start = whole * stride + Affine(((there, 1),))
 
     def standing(step: Affine) -> Standing:
         spot = step * dilation + start

@@ -132,24 +132,29 @@ def check_sizes(sample: Sample) -> None:
         assert len(set(sizes)) >= len(sizes) - square, f"{sample.op}: an operand is {shape}"
 
 
+def symbolic_types(types: Sequence[ArrayType]) -> tuple[list[ArrayType], dict[str, int]]:
+    """Types with a variable for each size above 1, and the values of these variables."""
+    sizes = sorted({size for given in types for size in given.shape if size > 1})
+    variables: dict[Any, Dim] = {size: dims.ShapeVar(f"n{size}") for size in sizes}
+    symbolic = [
+        given.replace(shape=tuple(variables.get(size, size) for size in given.shape))
+        for given in types
+    ]
+    return symbolic, {f"n{size}": int(size) for size in sizes}
+
+
 def check_symbolic(sample: Sample) -> None:
     """With variables for sizes, `infer` gives types that become the known ones, or declines."""
     arrays = device_arrays(sample)
-    sizes = sorted({size for array in arrays for size in array.numpy_view().shape if size > 1})
-    if not sizes:
+    symbolic, values = symbolic_types(types_of(arrays))
+    if not values:
         return
-    variables: dict[Any, Dim] = {size: dims.ShapeVar(f"n{size}") for size in sizes}
-    symbolic = [
-        array.type.replace(shape=tuple(variables.get(s, s) for s in array.type.shape))
-        for array in arrays
-    ]
     try:
         inferred = sample.op.infer(*symbolic)
     except FxArrayError:
         # Parameters that hold sizes do not go with variables; elementwise operations have none.
         assert not isinstance(sample.op, Elementwise), f"{sample.op}: no symbolic sizes"
         return
-    values = {f"n{size}": size for size in sizes}
     for number, (got, wanted) in enumerate(
         zip(inferred, sample.op.infer(*types_of(arrays)), strict=True)
     ):
