@@ -11,6 +11,7 @@ from fxarray.core.errors import FxArrayError, ShapeError
 from fxarray.core.factors import Factors
 from fxarray.core.primitive import REGISTRY, Primitive, Zero
 from fxarray.core.types import ArrayType
+from fxarray.kernel.sizes import subtract
 from fxarray.testing.rules import CHECKS, check_bad_sample, check_complete, samples_of
 
 
@@ -254,6 +255,54 @@ def wrong_running_total(cls):
     return {"transpose_into": transpose_into}
 
 
+def lower_scaled(cls):
+    original = cls.lower
+
+    def lower(self, builder, *operands):
+        (result,) = original(self, builder, *operands)
+
+        def element(index):
+            value = result.element(index)
+            factor = builder.constant(1.001, builder.dtypes[value])
+            return builder.op("mul", value, factor)
+
+        return (builder.lowered(result.shape, result.dtype, element),)
+
+    return {"lower": lower}
+
+
+def lower_of(other):
+    """The rule of another operation, or of other operands, as `other(op, operands)` gives them."""
+
+    def plant(cls):
+        original = cls.lower
+
+        def lower(self, builder, *operands):
+            op, changed_operands = other(self, operands)
+            rule = original if type(op) is type(self) else type(op).lower
+            return rule(op, builder, *changed_operands)
+
+        return {"lower": lower}
+
+    return plant
+
+
+def at_known_sizes(operand):
+    """An operand whose sizes are all said to be numbers."""
+    shape = tuple(size if type(size) is int else 3 for size in operand.shape)
+    return dataclasses.replace(operand, shape=shape)
+
+
+def mirrored(operand):
+    """An operand read from the other end of its last dimension."""
+    last = subtract(operand.shape[-1], 1)
+
+    def element(index):
+        return operand.element((*index[:-1], index[-1] * -1 + last))
+
+    return dataclasses.replace(operand, element=element)
+
+
 FAULTS = {
     "infer gives a wrong dtype": ("sin", "infer", changed("infer", widen)),
     "infer gives a wrong shape": ("dot_general", "infer", changed("infer", drop_size)),
@@ -284,6 +333,73 @@ FAULTS = {
         "reduce_sum",
         "backend",
         changed("eager", lambda r, *_: tuple(a + 1 for a in r)),
+    ),
+    "lower off by 0.1 %": ("sin", "lower", lower_scaled),
+    "lower exchanges its operands": ("sub", "lower", lower_of(lambda op, xs: (op, xs[::-1]))),
+    "lower leaves elements in their place": (
+        "rev",
+        "lower",
+        lower_of(lambda op, xs: (type(op)(()), xs)),
+    ),
+    "lower reads rows for columns": (
+        "transpose",
+        "lower",
+        lower_of(lambda op, xs: (type(op)(tuple(np.argsort(op.permutation).tolist())), xs)),
+    ),
+    "lower reduces by another combination": (
+        "reduce_max",
+        "lower",
+        lower_of(lambda op, xs: (REGISTRY["reduce_min"](op.axes), xs)),
+    ),
+    "lower runs the other way": (
+        "cumsum",
+        "lower",
+        lower_of(lambda op, xs: (type(op)(op.axis, not op.reverse), xs)),
+    ),
+    "lower gives another dtype": (
+        "argmax",
+        "lower",
+        lower_of(lambda op, xs: (type(op)(op.axis, np.dtype("int16")), xs)),
+    ),
+    "lower finds the other extremum": (
+        "argmin",
+        "lower",
+        lower_of(lambda op, xs: (REGISTRY["argmax"](op.axis, op.index_dtype), xs)),
+    ),
+    "lower rounds ties the other way": (
+        "round",
+        "lower",
+        lower_of(lambda op, xs: (type(op)(not op.to_even), xs)),
+    ),
+    "lower shifts what is padded": (
+        "pad",
+        "lower",
+        lower_of(
+            lambda op, xs: (
+                type(op)(tuple((high, low, inner) for low, high, inner in op.padding_config)),
+                xs,
+            )
+        ),
+    ),
+    "lower convolves with a reversed kernel": (
+        "conv_general_dilated",
+        "lower",
+        lower_of(lambda op, xs: (op, (xs[0], mirrored(xs[1]) if len(xs[1].shape) > 3 else xs[1]))),
+    ),
+    "lower knows the sizes of one sample": (
+        "reduce_sum",
+        "lower",
+        lower_of(lambda op, xs: (op, tuple(map(at_known_sizes, xs)))),
+    ),
+    "lower gathers from another end": (
+        "gather",
+        "lower",
+        lower_of(lambda op, xs: (op, (mirrored(xs[0]) if xs[0].shape else xs[0], xs[1]))),
+    ),
+    "lower draws for another key": (
+        "random_bits",
+        "lower",
+        lower_of(lambda op, xs: (op, (mirrored(xs[0]) if xs[0].shape else xs[0],))),
     ),
     "derivative off by 0.1 %": ("sin", "jvp", changed("jvp", tangents_off_by(1.001))),
     "derivative of wrong sign": ("cos", "jvp", changed("jvp", tangents_off_by(-1.0))),
