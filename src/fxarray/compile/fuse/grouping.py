@@ -103,7 +103,8 @@ class Grouping:
         outside = [v for v in outputs if self._is_needed_in_memory(v)]
         if not groups and not outside:
             return
-        if known[0].same_memory and type(equation.inputs[0]) is Var:
+        same = known[0].same_memory
+        if same is not None and type(equation.inputs[same]) is Var:
             self._place_view(number, equation, known, groups, bool(outside))
         elif all(is_cheap(equation, summary) for summary in known):
             self._place_cheap(number, equation, known, groups, outside)
@@ -139,10 +140,10 @@ class Grouping:
         groups: list[Group],
         outside: bool,
     ) -> None:
-        operand: Any = equation.inputs[0]
+        operand: Any = equation.inputs[known[0].same_memory or 0]
         producer = self.producers.get(operand)
         made = None if producer is None else self.summaries[producer]
-        if not known[0].splits and (made is not None or _same_dimensions(equation)):
+        if not known[0].splits and (made is not None or _same_dimensions(equation, operand)):
             # It changes nothing but how an index is written.
             groups = [g for g in groups if not self._absorb(number, equation, known, g, ())]
             if groups or outside:
@@ -270,24 +271,29 @@ class Grouping:
             stack.extend(self.viewers.get(current, ()))
         return False
 
-    def _users(self, variable: Var) -> list[Node]:
-        """All nodes that read a variable or what is a view of it."""
-        found: list[Node] = []
+    def _users(self, variable: Var) -> tuple[list[Node], list[Node]]:
+        """All nodes that read a variable, and all that read what is a view of it."""
+        direct: list[Node] = []
+        through_views: list[Node] = []
         stack = [variable]
         while stack:
             current = stack.pop()
+            found = direct if current is variable else through_views
             found.extend(self.readers.get(current, {}))
             found.extend(node for node in self.outside.get(current, ()) if node is not None)
             stack.extend(self.viewers.get(current, ()))
-        return found
+        return direct, through_views
 
     def _comes_before_users(self, group: Group, variables: Iterable[Var]) -> bool:
         """Whether a group can store variables for all others that read them."""
-        return not any(
-            user is not group and self._depends(group, user)
-            for variable in variables
-            for user in self._users(variable)
-        )
+        for variable in variables:
+            direct, through_views = self._users(variable)
+            if group in through_views:  # it would need in memory what it computes
+                return False
+            others = [user for user in (*direct, *through_views) if user is not group]
+            if any(self._depends(group, user) for user in others):
+                return False
+        return True
 
     def _depends(self, node: Node, other: Node) -> bool:
         """Whether a node needs, through any others, what another one makes."""
@@ -404,9 +410,9 @@ class Grouping:
         return found
 
 
-def _same_dimensions(equation: Equation) -> bool:
+def _same_dimensions(equation: Equation, operand: Var) -> bool:
     """Whether the result's shape differs from the operand's in sizes of 1 only."""
-    shapes = (equation.inputs[0].type.shape, equation.outputs[0].type.shape)
+    shapes = (operand.type.shape, equation.outputs[0].type.shape)
     first, second = [[s for s in sizes.kernel_shape(shape) if s != 1] for shape in shapes]
     return first == second
 

@@ -111,10 +111,24 @@ class FusingBuilder(Builder):
         """
         before = self._guards
         if before:
-            terms = {term for position in index for term, _ in position.terms}
-            self._guards = tuple(
-                [g for g in before if any(term in terms for term, _ in g[0].terms)]
-            )
+            axes: set[str] = set()
+            values: set[int] = set()
+            for position in index:
+                axes.update(position.axes)
+                values.update(position.values)
+            for value in values:
+                axes |= self.value_axes[value]
+
+            def speaks_of_it(guard: Affine) -> bool:
+                if not axes.isdisjoint(guard.axes):
+                    return True
+                # A value in the index may be made of what a value in the guard is made of.
+                return any(
+                    v in values or (values and not axes.isdisjoint(self.value_axes[v]))
+                    for v in guard.values
+                )
+
+            self._guards = tuple([guard for guard in before if speaks_of_it(guard[0])])
         try:
             yield
         finally:

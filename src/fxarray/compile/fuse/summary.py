@@ -61,7 +61,8 @@ class Summary:
       scanned: axes of the result along which prefixes are combined.
       contract: whether it is a product of matrices or a convolution.
       splits: dimensions of the result that must be written as several axes, and their sizes.
-      same_memory: whether the result is its operand's memory, read with another shape.
+      same_memory: the operand whose memory the result is, read with another shape; None if it is
+        not.
     """
 
     demands: tuple[Demand, ...]
@@ -72,7 +73,7 @@ class Summary:
     scanned: frozenset[str] = frozenset()
     contract: bool = False
     splits: tuple[tuple[int, tuple[Size, ...]], ...] = ()
-    same_memory: bool = False
+    same_memory: int | None = None
 
     @property
     def is_view(self) -> bool:
@@ -201,18 +202,19 @@ class _Probe:
             self.same_memory(tuple(index), value),
         )
 
-    def same_memory(self, index: Index, value: Value) -> bool:
+    def same_memory(self, index: Index, value: Value) -> int | None:
         node = self.builder.body[value]
         if not isinstance(node, Load) or node.bounds or any(i.values for i in node.index):
-            return False
+            return None
         shape = self.result.shape
         if sizes.product(node.buffer.shape) != sizes.product(shape):
-            return False
+            return None
         ones: dict[Term, Affine] = {
             axis: Affine() for axis, size in self.builder.axes.items() if size == 1
         }
         mine = Buffer("y", shape, node.buffer.dtype).flat(index).replace(ones)
-        return mine == node.buffer.flat(node.index).replace(ones)
+        same = mine == node.buffer.flat(node.index).replace(ones)
+        return int(node.buffer.name.removeprefix("x")) if same else None
 
     def demand(self, operand: int, index: Index) -> Demand:
         return Demand(operand, tuple(map(self.position, index)))
