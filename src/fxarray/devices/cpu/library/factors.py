@@ -19,6 +19,8 @@ from fxarray.devices.cpu.library.lapack import (
     transposed,
     zero_triangle,
 )
+from fxarray.devices.cpu.library.small import fits
+from fxarray.devices.cpu.library.small_factors import small_cholesky, small_lu
 from fxarray.devices.cpu.library.text import loop_nest
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
@@ -30,11 +32,15 @@ from fxarray.primitives.linalg_triangular import Cholesky
 Types = Sequence[ArrayType]
 
 
-def cholesky_routine(_op: Cholesky, inputs: Types, outputs: Types, _: Target) -> Routine | None:
+def cholesky_routine(
+    _op: Cholesky, inputs: Types, outputs: Types, target: Target
+) -> Routine | None:
     """The routine of `cholesky`."""
     prefix = supported(inputs)
     if prefix is None:
         return None
+    if fits(inputs, target):
+        return small_cholesky(inputs, outputs, target)
     s = StackRoutine(inputs, outputs)
     f, dtype = s.f, s.dtypes[0]
     n = s.size("n", s.core[0][-1])
@@ -86,11 +92,13 @@ def _from_one(f: FunctionText, source: Operand, target: Operand, count: Operand)
     f.loop(0, count, 1, one)
 
 
-def lu_routine(_op: Lu, inputs: Types, outputs: Types, _: Target) -> Routine | None:
+def lu_routine(_op: Lu, inputs: Types, outputs: Types, target: Target) -> Routine | None:
     """The routine of `lu`."""
     prefix = supported(inputs)
     if prefix is None:
         return None
+    if fits(inputs, target):
+        return small_lu(inputs, outputs, target)
     s = StackRoutine(inputs, outputs)
     f, dtype = s.f, s.dtypes[0]
     rows, columns = s.core[0]

@@ -8,6 +8,8 @@ from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library.lapack import StackRoutine, copied, real_type, supported
+from fxarray.devices.cpu.library.small import fits
+from fxarray.devices.cpu.library.small_factors import small_factored_solve, small_triangular_solve
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
@@ -71,12 +73,14 @@ class _Triangles:
 
 
 def triangular_routine(
-    op: TriangularSolve, inputs: Types, outputs: Types, _: Target
+    op: TriangularSolve, inputs: Types, outputs: Types, target: Target
 ) -> Routine | None:
     """The routine of `triangular_solve`."""
     prefix = supported(inputs)
     if prefix is None:
         return None
+    if fits(inputs, target):
+        return small_triangular_solve(op, inputs, outputs, target)
     s = StackRoutine(inputs, outputs)
     f, dtype = s.f, s.dtypes[0]
     n = s.size("n", s.core[0][0])
@@ -119,11 +123,15 @@ def _conjugated(
     f.loop(0, count, 1, one)
 
 
-def factored_routine(op: FactoredSolve, inputs: Types, outputs: Types, _: Target) -> Routine | None:
+def factored_routine(
+    op: FactoredSolve, inputs: Types, outputs: Types, target: Target
+) -> Routine | None:
     """The routine of `factored_solve`."""
     prefix = supported(inputs)
     if prefix is None:
         return None
+    if fits(inputs, target):
+        return small_factored_solve(op, inputs, outputs, target)
     s = StackRoutine(inputs, outputs)
     f, dtype = s.f, s.dtypes[0]
     n, c = s.size("n", s.core[0][0]), s.size("c", s.core[3][1])
