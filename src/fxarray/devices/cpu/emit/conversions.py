@@ -72,7 +72,10 @@ def _to_complex(f: FunctionText, value: Value, dtype: str) -> Value:
 def _to_float(x: Number, source: str, dtype: str) -> Value:
     target = compute_type(dtype)
     if source == "bool":
-        return _value(select(x, x.like(1.0, target), x.like(0.0, target)), dtype)
+        one, zero = (constant(number, dtype, x.lanes).operand for number in (1, 0))
+        lanes = x.lanes
+        chosen = select(x, Number(x.f, target, lanes, one), Number(x.f, target, lanes, zero))
+        return _value(chosen, dtype)
     if is_float(source):
         wide = x.cast("fpext" if target == "double" else "fptrunc", target)
     else:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fxarray.devices.cpu.emit import (
+    error_function,
     exponential,
+    gamma,
     hyperbolic,
     inverse_trigonometric,
     logarithm,
@@ -38,5 +40,10 @@ RULES: dict[str, Callable[..., Number]] = {
     "acosh": hyperbolic.acosh,
     "atanh": hyperbolic.atanh,
     "logistic": hyperbolic.logistic,
+    "erf": error_function.erf,
+    "erfc": error_function.erfc,
+    "erf_inv": error_function.erf_inv,
+    "lgamma": gamma.lgamma,
+    "digamma": gamma.digamma,
     "rsqrt": lambda x: 1.0 / x.sqrt(),
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from fxarray.devices.cpu.emit.exponential import LOG2_HIGH, LOG2_LOW
-from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
+from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, exact_sum, polynomial, select
 
 # Of (log(1 + f) - f + f**2 / 2) / f**3 in float32.
 _SINGLE = (
@@ -72,6 +72,13 @@ def _log_of(k: Number, f: Number) -> Number:
 
 def log(x: Number) -> Number:
     return _special(x, _log_of(*split(x)))
+
+
+def log_in_two(x: Number) -> tuple[Number, Number]:
+    """log(x) as a sum of two floats, in float64, for positive finite x."""
+    k, f = split(x)
+    high, low = exact_sum(k * LOG2_HIGH[x.type], f)
+    return high, low + rest_of_log(f, k * LOG2_LOW[x.type])
 
 
 def log2(x: Number) -> Number:

@@ -108,8 +108,8 @@ def _round(x: Number, form: Format) -> Number:
     rounded = (x + anchor) - anchor
     if form.kind == "finite":
         limited = rounded.at_most(form.largest).at_least(-form.largest)
-        # What is not a number has no other place than -0, where ml_dtypes puts it.
-        return select(x.is_nan(), -0.0, limited.with_sign_of(x))
+        # NaN has no place but zero; ml_dtypes gives that the other sign.
+        return select(x.is_nan(), x.like(0.0).with_sign_of(-x), limited.with_sign_of(x))
     beyond = float("inf") if form.kind == "ieee" else float("nan")
     limited = select(abs(rounded) > form.largest, beyond, rounded)
     # Zero keeps its sign, except where there is one zero only.
@@ -121,8 +121,8 @@ def _round_to_power(x: Number) -> Number:
     bits = x.bits
     rounded = (bits + 0x400000) & 0x7F800000
     least = bits.like(0x400000)
-    # Subnormal numbers: 2**-127 from half of it to one and a half.
-    tiny = select(bits < 0x600000, least, bits.like(0x800000))
+    # Subnormal numbers: what is above 2**-127 becomes 2**-126, as in ml_dtypes.
+    tiny = select(bits <= 0x400000, least, bits.like(0x800000))
     chosen = select(bits < 0x800000, tiny, rounded)
     valid = (x > 0.0) & rounded.compare("ult", 0x7F800000)
     return select(valid, chosen.as_float("float"), float("nan"))

@@ -51,7 +51,7 @@ def sin(x: Number) -> Number:
     n, r = _reduce(abs(x))
     quadrant = n.to_integer()
     square = r * r
-    size = select(_is_odd(quadrant), _cosine(square), _sine(r, square))
+    size = select(_is_odd(quadrant), cosine_near(square), sine_near(r, square))
     sign = (quadrant >> 1 << _SIGN_SHIFT[x.type]) ^ _sign_bit(x)
     return (size.bits ^ sign).as_float(x.type)
 
@@ -60,7 +60,7 @@ def cos(x: Number) -> Number:
     n, r = _reduce(abs(x))
     quadrant = n.to_integer()
     square = r * r
-    size = select(_is_odd(quadrant), _sine(r, square), _cosine(square))
+    size = select(_is_odd(quadrant), sine_near(r, square), cosine_near(square))
     sign = (quadrant + 1) >> 1 << _SIGN_SHIFT[x.type]
     return (size.bits ^ sign).as_float(x.type)
 
@@ -73,11 +73,13 @@ def _sign_bit(x: Number) -> Number:
     return x.bits & (-1 << _SIGN_SHIFT[x.type])
 
 
-def _sine(r: Number, square: Number) -> Number:
+def sine_near(r: Number, square: Number) -> Number:
+    """sin(r) for |r| <= pi/4, given r and its square."""
     return (square * r).fma(polynomial(square, _SINE[r.type]), r)
 
 
-def _cosine(square: Number) -> Number:
+def cosine_near(square: Number) -> Number:
+    """cos(r) for |r| <= pi/4, given the square of r."""
     tail = polynomial(square, _COSINE[square.type])
     return (square * square).fma(tail, square.fma(-0.5, 1.0))
 
