@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from fxarray.compile.fuse.attention import rows_between
 from fxarray.compile.fuse.derived import Origins
 from fxarray.compile.fuse.group import FACTOR, Group, Node, StepNode
 from fxarray.compile.fuse.joining import Joining, is_cheap, may_merge, merged
@@ -50,9 +51,15 @@ class Grouping:
         self.policy = policy
         self.joining = Joining(policy)
         self.producers: dict[Var, int] = {}
+        self.users: dict[Var, list[int]] = {}
         for number, equation in enumerate(program.equations):
             for variable in equation.outputs:
                 self.producers[variable] = number
+            for atom in equation.inputs:
+                if type(atom) is Var:
+                    self.users.setdefault(atom, []).append(number)
+        # Operations of attention, and the group of their second product.
+        self.attention: dict[int, Group] = {}
         # Groups that read a variable, and steps that do; None stands for the Program's outputs.
         self.readers: dict[Var, dict[Group, None]] = {}
         self.outside: dict[Var, list[StepNode | None]] = {}
@@ -67,6 +74,7 @@ class Grouping:
         for atom in program.outputs:
             if type(atom) is Var:
                 self.outside.setdefault(atom, []).append(None)
+                self.users.setdefault(atom, []).append(-1)
         self.origins = Origins()
         self.summaries = [self._summaries(equation) for equation in program.equations]
         for number in range(len(program.equations) - 1, -1, -1):
@@ -103,6 +111,8 @@ class Grouping:
         outside = [v for v in outputs if self._is_needed_in_memory(v)]
         if not groups and not outside:
             return
+        if self._between_products(number, equation, known, groups, bool(outside)):
+            return
         same = known[0].same_memory
         if same is not None and type(equation.inputs[same]) is Var:
             self._place_view(number, equation, known, groups, bool(outside))
@@ -131,6 +141,40 @@ class Grouping:
         for atom in equation.inputs:
             if type(atom) is Var:
                 self.outside.setdefault(atom, []).append(node)
+
+    def _between_products(
+        self,
+        number: int,
+        equation: Equation,
+        known: tuple[Summary, ...],
+        groups: list[Group],
+        outside: bool,
+    ) -> bool:
+        """Take an operation of attention into the kernel of its second product."""
+        if number not in self.attention:
+            if outside or len(groups) != 1 or len(equation.outputs) != 1:
+                return False
+            group = groups[0]
+            places = group.reads[equation.outputs[0]]
+            if group.reduced or not all(FACTOR in below for below in places.values()):
+                return False
+            users = self.users.get(equation.outputs[0], ())
+            if len(users) != 1 or known[0].contract:
+                return False
+            rows = rows_between(
+                self.program, self.summaries, self.producers, self.users, number, users[0]
+            )
+            self.attention.update(dict.fromkeys(rows, group))
+            if number not in self.attention:
+                return False
+        group = self.attention[number]
+        for variable in equation.outputs:
+            # Not a factor to be packed, but computed row by row.
+            places = group.reads[variable]
+            group.reads[variable] = {p: below - {FACTOR} for p, below in places.items()}
+        accepted = self._absorb(number, equation, known, group, (), alone=True)
+        assert accepted, equation
+        return True
 
     def _place_view(
         self,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from fxarray.compile.fuse.own_axes import with_own_axes
 from fxarray.core.caches import register_cache
 from fxarray.core.primitive import Primitive
 from fxarray.kernel import sizes
@@ -207,7 +208,7 @@ class _Lowering:
         for number, (shape, dtype) in enumerate(self.region.types):
             buffer = builder.output(f"y{number}", shape, dtype)
             builder.store(buffer, self.roots[number][1], values[number])
-        kernel = builder.build()
+        kernel = with_own_axes(builder.build())
         numbers = {buffer.name: number for number, (buffer, _) in self.externals.items()}
         return RegionKernel(kernel, tuple([numbers[buffer.name] for buffer in kernel.inputs]))
 
