@@ -38,7 +38,7 @@ from fxarray.nn.metadata import Metadata, metadata_of
 from fxarray.nn.pretty import pretty
 from fxarray.nn.static_fields import is_static_annotation
 from fxarray.tree.dataclass import compile_function
-from fxarray.tree.registry import register_native
+from fxarray.tree.registry import declare_fields, register_native
 
 METADATA = "__metadata__"
 """Where an instance keeps its `Metadata`; an instance that has it is complete, and frozen."""
@@ -155,6 +155,7 @@ class Module:
         cls.__layout__ = _layout(cls, own_init, sys._getframe(1).f_locals)
         cast("Any", cls).__init__ = _completing(cls)
         register_native(cls, _flattener(cls), _unflattener(cls), optree.GetAttrEntry)
+        declare_fields(cls, cls.__layout__.children, (METADATA,))
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with other values for some fields, without calling `__init__`.

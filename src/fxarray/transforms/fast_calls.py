@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from fxarray.compile.backend import Call
+from fxarray.compile.matching import Matcher, matcher
 from fxarray.core.array import DeviceArray
+from fxarray.core.context import context
 from fxarray.core.hooks import operators
 from fxarray.core.source import warn
 from fxarray.core.types import ArrayType
@@ -30,6 +32,11 @@ from fxarray.transforms.statics import (
 _NUMBERS = frozenset((float, bool, complex))
 _SCALARS = frozenset((np.float32, np.float64, np.complex64, np.complex128, np.bool_))
 _LOW, _HIGH = -(2**31), 2**31 - 1
+
+
+_LIMIT = 1024
+# How many kinds of calls are recognised without flattening, and how often that is tried for each.
+_RECOGNISED, _RECOGNITIONS = 4, 3
 
 
 class NoKey(Exception):
@@ -80,7 +87,7 @@ class FastCall:
       places: which leaves are arrays, and of what type; None if all are concrete arrays.
     """
 
-    __slots__ = ("captured", "donated", "places", "run", "unflatten")
+    __slots__ = ("captured", "donated", "places", "recognitions", "run", "unflatten")
 
     def __init__(
         self,
@@ -95,11 +102,60 @@ class FastCall:
         self.unflatten = output.unflatten if output.static_leaves else output.treedef.unflatten
         self.donated = donated
         self.places = places
+        self.recognitions = 0
 
-    def arrays(self, leaves: Sequence[Any]) -> list[Any]:
-        """The arrays of leaves that are not all concrete arrays, or not in the order to be run."""
-        assert self.places is not None
-        return [array_for(leaves[place], type_) for place, type_ in self.places]
+    def __call__(self, leaves: list[Any]) -> Any:
+        """The result of a call with these leaves.
+
+        Raises:
+          NotConcreteError: if an array is not concrete; nothing has been run.
+        """
+        arrays = leaves
+        if self.places is not None:
+            arrays = [array_for(leaves[place], type_) for place, type_ in self.places]
+        if self.captured:
+            arrays = self.captured + arrays
+        outputs = self.run(arrays)
+        if self.donated:
+            delete_donated([leaves[i] for i in self.donated], outputs)
+        return self.unflatten(outputs)
+
+
+class FastCalls:
+    """The short ways of one function.
+
+    Args:
+      by_key: by structure, settings and types of a call.
+      recognised: the kinds of calls that came last, with what recognises them without flattening,
+        under which settings.
+    """
+
+    __slots__ = ("by_key", "recognised")
+
+    def __init__(self) -> None:
+        self.by_key: dict[Hashable, FastCall] = {}
+        self.recognised: tuple[tuple[Matcher, Any, FastCall], ...] = ()
+
+    def remember(self, key: Hashable, fast: FastCall) -> None:
+        """Have calls with a key take a short way."""
+        if len(self.by_key) >= _LIMIT:
+            self.clear()
+        self.by_key[key] = fast
+
+    def recognise(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: FastCall) -> None:
+        """Have calls like this one, which took a short way, be recognised."""
+        if fast.recognitions >= _RECOGNITIONS:
+            return  # what its matchers look for does not come again
+        fast.recognitions += 1
+        match = matcher(args, kwargs)
+        if match is not None:
+            newest = (match, context.settings, fast)
+            self.recognised = (newest, *self.recognised[: _RECOGNISED - 1])
+
+    def clear(self) -> None:
+        """Forget them."""
+        self.by_key.clear()
+        self.recognised = ()
 
 
 def delete_donated(donated: Sequence[Any], outputs: Sequence[DeviceArray]) -> None:

@@ -31,7 +31,7 @@ from fxarray.transforms.arguments import (
     mark_static,
 )
 from fxarray.transforms.dynamic_shapes import DynamicShapes
-from fxarray.transforms.fast_calls import FastCall, NoKey, delete_donated, leaf_key
+from fxarray.transforms.fast_calls import FastCall, FastCalls, NoKey, delete_donated, leaf_key
 from fxarray.transforms.jit_options import as_tuple, positional_names, resolve, signature_of
 from fxarray.transforms.shapes import abstract_arguments
 from fxarray.transforms.stages import Traced
@@ -47,7 +47,6 @@ from fxarray.tree.registry import NAMESPACE
 
 _type = attrgetter("type")
 _flatten: Any = native.flatten  # as tree.flatten calls it, without the call between
-_FAST_LIMIT = 1024
 
 
 # Those alive, so that `clear_caches` reaches what they remember.
@@ -119,7 +118,7 @@ class JitFunction:
         self._traces: FunctionTraces = traces_of(function)
         self._positional = positional_names(self._signature)
         self._has_statics = bool(self._static_numbers or self._static_names)
-        self._fast: dict[Any, FastCall] = {}
+        self._fast = FastCalls()
         _JITTED.add(self)
         self._hits = 0
         self._misses = 0
@@ -133,33 +132,39 @@ class JitFunction:
                 return self._call(args, kwargs)
             if self._has_statics:
                 return self._call_with_other_leaves(args, kwargs)
-            leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
             fast: FastCall | None = None
+            for match, settings, known in self._fast.recognised:
+                if settings == state.settings:
+                    found = match(args, kwargs)
+                    if found is not None:
+                        return self._run(known, found)
+            leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
             arrays = True
             try:
-                fast = self._fast.get((treedef, state.settings, *map(_type, leaves)))
+                fast = self._fast.by_key.get((treedef, state.settings, *map(_type, leaves)))
             except (AttributeError, TypeError):
                 arrays = False
             if not arrays:
                 return self._call_with_other_leaves(args, kwargs)
             if fast is None:
                 return self._call(args, kwargs)
-            operands = leaves if fast.places is None else fast.arrays(leaves)
-            if fast.captured:
-                operands = fast.captured + operands
+            result = None
             try:
-                outputs = fast.run(operands)
+                result = self._run(fast, leaves)
             except NotConcreteError:
-                outputs = None
-            if outputs is None:
+                arrays = False
+            if not arrays:
                 return self._call_with_other_leaves(args, kwargs)
-            self._hits += 1
-            if fast.donated:
-                delete_donated([leaves[i] for i in fast.donated], outputs)
-            return fast.unflatten(outputs)
+            self._fast.recognise(args, kwargs, fast)
+            return result
         except Exception as error:
             shorten(error)
             raise
+
+    def _run(self, fast: FastCall, leaves: list[Any]) -> Any:
+        result = fast(leaves)
+        self._hits += 1
+        return result
 
     def _call_with_other_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The short way where some leaves are numbers, NumPy arrays or static."""
@@ -169,14 +174,13 @@ class JitFunction:
             key, leaves = self._mixed_key(args, kwargs)
         if key is None:
             return self._call(args, kwargs)
-        fast = self._fast.get(key)
+        fast = self._fast.by_key.get(key)
         if fast is None:
             return self._call(args, kwargs, key)
-        self._hits += 1
-        outputs = fast.run(fast.captured + fast.arrays(leaves))
-        if fast.donated:
-            delete_donated([leaves[i] for i in fast.donated], outputs)
-        return fast.unflatten(outputs)
+        result = self._run(fast, leaves)
+        if not self._has_statics:
+            self._fast.recognise(args, kwargs, fast)
+        return result
 
     def _mixed_key(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -321,9 +325,7 @@ class JitFunction:
             if places == list(range(len(leaves))):
                 inputs = None
         captured = list(trace.captured)
-        if len(self._fast) >= _FAST_LIMIT:
-            self._fast.clear()
-        self._fast[key] = FastCall(run, captured, trace.output, donated, inputs)
+        self._fast.remember(key, FastCall(run, captured, trace.output, donated, inputs))
 
     def _donated_leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[int, ...]:
         """Positions, among all leaves of the call as written, of donated arrays."""

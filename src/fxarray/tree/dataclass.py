@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import optree
 
-from fxarray.tree.registry import register_native
+from fxarray.tree.registry import declare_fields, register_native
 
 Class = TypeVar("Class", bound="type[Any]")
 
@@ -84,6 +84,7 @@ def register_dataclass(
         unflatten = generate_unflatten(nodetype, data_fields, meta_fields)
     flatten = generate_flatten(nodetype, data_fields, meta_fields)
     register_native(nodetype, flatten, unflatten, optree.GetAttrEntry)
+    declare_fields(nodetype, data_fields, meta_fields)
     return nodetype
 
 

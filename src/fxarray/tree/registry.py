@@ -6,7 +6,9 @@ import functools
 import operator
 import types
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from inspect import getattr_static
 from typing import Any, Self, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 import optree
 
@@ -141,6 +143,27 @@ def register_static(cls: Class) -> Class:
 
     register_native(cls, lambda node: ((), node), unflatten, optree.AutoEntry)
     return cls
+
+
+# Of classes whose children are what their instances' `__dict__` holds under some names, and whose
+# static data is what it holds under others.
+_FIELDS: WeakKeyDictionary[type, tuple[tuple[str, ...], tuple[str, ...]]] = WeakKeyDictionary()
+
+
+def declare_fields(cls: type, children: Sequence[str], static: Sequence[str]) -> None:
+    """Say that a node's children and static data are these items of its `__dict__`, in order.
+
+    Nothing is said of a class that has other ways to find its attributes.
+    """
+    names = (*children, *static)
+    plain = cls.__getattribute__ is object.__getattribute__ and bool(cls.__dictoffset__)
+    if plain and not any(hasattr(getattr_static(cls, name, None), "__set__") for name in names):
+        _FIELDS[cls] = (tuple(children), tuple(static))
+
+
+def fields_of(cls: type) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """The names of a node's children and static data in its `__dict__`; None if not declared."""
+    return _FIELDS.get(cls)
 
 
 def is_tree_node(typ: type) -> bool:

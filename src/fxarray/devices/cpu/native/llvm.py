@@ -54,6 +54,8 @@ _SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "LLVMPY_CreateNewModulePassManager": ([], c_void_p),
     "LLVMPY_DisposeNewModulePassManger": ([c_void_p], None),
     "LLVMPY_module_AddSROAPass": ([c_void_p], None),
+    "LLVMPY_module_AddAlwaysInlinerPass": ([c_void_p, c_bool], None),
+    "LLVMPY_module_AddSimplifyCFGPass": ([c_void_p], None),
     "LLVMPY_RunNewModulePassManager": ([c_void_p, c_void_p, c_void_p], None),
     "LLVMPY_TargetMachineEmitToMemory": ([c_void_p, c_void_p, c_int, _STRING], c_void_p),
     "LLVMPY_GetBufferStart": ([c_void_p], c_void_p),

@@ -12,6 +12,7 @@ from fxarray.core.caches import register_cache
 from fxarray.core.ir import Program
 from fxarray.devices.cpu import library
 from fxarray.devices.cpu.contraction.render import render as render_product
+from fxarray.devices.cpu.native import leaves as leaves  # recognises calls
 from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target, host
 from fxarray.devices.cpu.program.compiled import compile_graph
