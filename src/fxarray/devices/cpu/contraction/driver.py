@@ -239,7 +239,11 @@ class _Product(_Part):
             f.loop(block, stop, 1, pack)
         self.columns = columns
         if not self.shape.bands:
-            f.loop(*columns, 1, lambda panel: self.panel(batch, block, stop, panel))
+
+            def whole(number: Operand) -> None:
+                self.panel(batch, block, stop, number)
+
+            f.loop(*columns, 1, whole)
             return
 
         def piece(step: Operand) -> None:
@@ -332,7 +336,8 @@ class _Product(_Part):
             b = f.offset(b_start, f.multiply(step, b_step_bytes))
             f.do(
                 f"call void {self.pointer('micro')}(i64 {count}, ptr {a}, {strides}, ptr {b}, "
-                f"i64 {b_step}, ptr {address(tile)}, i64 {some}, i1 {first})"
+                f"i64 {b_step}, ptr {address(tile)}, i64 {self.word('width')}, i64 {some}, "
+                f"i1 {first})"
             )
 
         def finish(tile: Operand) -> None:

@@ -95,11 +95,13 @@ class Evaluator:
       piece: the function that is being written.
       position: where.
       given: values of nodes that are known otherwise.
+      later: values that are known otherwise, by what finds them when they are needed.
     """
 
     piece: Piece
     position: Position
     given: dict[int, Value] = field(default_factory=dict[int, Value])
+    later: dict[int, Callable[[], Value]] = field(default_factory=dict[int, Callable[[], Value]])
     _memory: list[dict[int, Value]] = field(default_factory=lambda: [{}])
 
     @property
@@ -113,17 +115,30 @@ class Evaluator:
         yield
         self._memory.pop()
 
+    def inherit(self, other: Evaluator) -> None:
+        """Knows what another one has found, at a position that agrees where it matters."""
+        self._memory = [*other._memory, {}]
+
+    def address(self, node: Load) -> Operand:
+        """The address of what a load without bounds reads on the first lane."""
+        start, _, _ = self._affine(node.buffer.flat(node.index))
+        return self.f.offset(
+            self.piece.pointer(node.buffer), start, storage_type(node.buffer.dtype)
+        )
+
     def hoist(self, wanted: Iterable[int], varying: Iterable[str]) -> None:
         """Finds those of the wanted nodes (with all they need, but what is
         given later) that `varying` axes do not change."""
         kernel = self.piece.kernel
         known = sorted(wanted)
-        changing = {x for number in known for x in arguments(kernel.body[number])} - set(known)
+        changing = {x for number in known for x in arguments(kernel.body[number])}
+        changing -= {*known, *self.given}
         stopped = frozenset(varying)
         for number in known:
             node = kernel.body[number]
-            moves = number in self.given or kernel.value_axes[number] & stopped
-            if moves or not changing.isdisjoint(arguments(node)):
+            if number in self.given and not kernel.value_axes[number] & stopped:
+                continue
+            if kernel.value_axes[number] & stopped or not changing.isdisjoint(arguments(node)):
                 changing.add(number)
             elif isinstance(node, Load | Op):
                 self.value(number)
@@ -137,7 +152,7 @@ class Evaluator:
         for known in reversed(self._memory):
             if number in known:
                 return known[number]
-        found = self._value(number)
+        found = self.later[number]() if number in self.later else self._value(number)
         self._memory[-1][number] = found
         return found
 

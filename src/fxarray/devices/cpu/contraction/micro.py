@@ -3,11 +3,12 @@
 They know no shape, so each is compiled once for all products:
 
     void @entry(i64 %steps, ptr %a, i64 %a_row, i64 %a_step, ptr %b, i64 %b_step, ptr %tile,
-                i64 %columns, i1 %first)
+                i64 %tile_row, i64 %columns, i1 %first)
 
 `tile[row][column] = (first ? 0 : tile[row][column]) + sum over steps of a[row] * b[column]`. The
 strides, in numbers, are those of operands that are read where they lie; packed panels have their
-own. The tile stands in row-major order with whole rows, whatever `columns` are wanted.
+own. The rows of the tile are `tile_row` numbers apart and written whole, whatever `columns` are
+wanted.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from fxarray.devices.cpu.native.target import Target
 _UNROLL = 4
 _SIGNATURE = (
     "@entry(i64 %steps, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
-    "ptr noalias %tile, i64 %columns, i1 %first)"
+    "ptr noalias %tile, i64 %tile_row, i64 %columns, i1 %first)"
 )
 
 
@@ -112,11 +113,13 @@ class _Micro:
         f.loop(whole, count, 1, lambda k: steps(k, 1))
 
         def places() -> list[tuple[Operand, Operand]]:
-            return [
-                (self.at("%tile", row * form.width + j * form.lanes), totals[row][j])
-                for row in range(rows)
-                for j in range(vectors)
-            ]
+            found: list[tuple[Operand, Operand]] = []
+            start: Operand = "%tile"
+            for row in range(rows):
+                places = [self.at(start, j * form.lanes) for j in range(vectors)]
+                found.extend(zip(places, totals[row], strict=True))
+                start = self.at(start, "%tile_row")
+            return found
 
         def store() -> None:
             for pointer, total in places():

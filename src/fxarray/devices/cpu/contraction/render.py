@@ -27,6 +27,8 @@ from fxarray.devices.cpu.contraction.recognise import (
     recognise,
     total,
 )
+from fxarray.devices.cpu.contraction.rows import recognise_rows
+from fxarray.devices.cpu.contraction.rows_render import RowsPlan, along_of
 from fxarray.devices.cpu.emit.features import using
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.native.routine import (
@@ -58,11 +60,15 @@ _GRAIN = 1 << 18
 
 def render(kernel: Kernel, target: Target) -> Routine | None:
     """The routine of a product, or None where the kernel is none that can be rendered here."""
-    product = recognise(kernel)
-    if product is None:
-        return None
     with using(target):
-        return _Plan(product, target).routine()
+        product = recognise(kernel)
+        if product is not None:
+            return _Plan(product, target).routine()
+        rows = recognise_rows(kernel)
+        if rows is None:
+            return None
+        plan = RowsPlan(rows, target)
+        return plan.routine() if plan.supported else None
 
 
 @dataclass(frozen=True)
@@ -344,24 +350,10 @@ class _Plan:
         rows = collapse(self.kernel, product.rows if first else product.columns, nodes)
         batch = collapse(self.kernel, product.batch, nodes)
         side = Side(form, first, width, value, batch, rows, product.depth, "rows")
-        side.along = self._along(side, nodes)
+        side.along = along_of(self.kernel, side, nodes)
         piece = Piece(self.kernel)
         text = pack(piece, side)
         return tuple(piece.words), text
-
-    def _along(self, side: Side, nodes: set[int]) -> str:
-        """What the lanes of a packing function run along: where loads are contiguous."""
-        if side.form.complex or not side.depth:
-            return "rows"
-        row = side.rows[-1].axis if side.rows else ""
-        depth = side.depth[-1].axis
-        for number in sorted(nodes):
-            node = self.kernel.body[number]
-            if isinstance(node, Load):
-                index = node.buffer.flat(node.index)
-                if index.coefficient(depth) == 1 and index.coefficient(row) not in (0, 1):
-                    return "depth"
-        return "rows"
 
 
 def _word(value: Word | Size) -> Word:
