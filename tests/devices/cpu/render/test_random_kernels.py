@@ -159,13 +159,15 @@ class Maker:
         result: list[Any] = []
         for buffer in kernel.inputs:
             shape: Any = buffer.shape
-            if buffer.dtype == "i32" and self.dtype != "i32" or buffer.dtype[0] in "iu":
+            if buffer.dtype[0] in "iu":
                 values: Any = self.rng.integers(0, 9, shape)
             elif buffer.dtype == "bool":
                 values = self.rng.integers(0, 2, shape)
             else:
                 # Eighths: sums of them are exact, whatever their order.
                 values = self.rng.integers(-8, 9, shape) / 8
+                if self.chance(0.1) and buffer.dtype[0] != "c":
+                    values = self.pick([-np.inf, np.inf, np.nan]) * np.ones(shape)
                 if buffer.dtype[0] == "c":
                     values = values + 1j * self.rng.integers(-8, 9, shape) / 8
             result.append(dtypes.cast(np.asarray(values), numpy_dtype(buffer.dtype)))

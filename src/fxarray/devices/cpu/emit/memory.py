@@ -224,10 +224,24 @@ def _store_part(
             lambda: f.do(f"store {vector} {part.operand}, ptr {pointer}, align {align}"),
         )
         return
+    only = _only_lane(mask)
+    if only is not None:
+        # LLVM 22 writes a wide element here where a constant mask of one lane meets a truncation.
+        element = f.new(f"extractelement {vector} {part.operand}, i64 {only}")
+        where = f.offset(pointer, only, part.type)
+        f.do(f"store {part.type} {element}, ptr {where}, align {align}")
+        return
     name = f"@llvm.masked.store.v{part.lanes}{_SUFFIX.get(part.type, part.type)}.p0"
     truth = vector_type("i1", part.lanes)
     f.declare(f"declare void {name}({vector}, ptr, i32, {truth})")
     f.do(f"call void {name}({vector} {part.operand}, ptr {pointer}, i32 {align}, {truth} {mask})")
+
+
+def _only_lane(mask: Operand) -> int | None:
+    """The lane that is true in a constant mask that has just one."""
+    if not mask.startswith("<") or mask.count("true") != 1:
+        return None
+    return next(lane for lane, bit in enumerate(mask.split(",")) if "true" in bit)
 
 
 def _addresses(f: FunctionText, base: Operand, offsets: Operand, dtype: str, lanes: int) -> Operand:

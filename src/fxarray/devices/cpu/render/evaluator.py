@@ -178,20 +178,33 @@ class Evaluator(Places):
         depth = max(start.depth, offsets.depth)
         with self.scopes.at(depth):
             if node.dtype in ("i32", "u32") and offsets.value.startswith("<"):
-                return Held(self._narrow_iota(node, start.value), depth)
+                return Held(self._narrow_iota(node, r, u), depth)
             type_ = f"<{self.width} x i64>"
             first = self.splat_i64(start.value)
             value = Value("i64", self.width, (self.f.new(f"add {type_} {first}, {offsets.value}"),))
             return Held(scalars.convert(self.f, value, node.dtype), depth)
 
-    def _narrow_iota(self, node: Iota, start: Operand) -> Value:
+    def _narrow_iota(self, node: Iota, r: int, u: int) -> Value:
         """Positions as 32-bit numbers from the start: they wrap like their 64-bit kind."""
         step: Any = self.step(node.index)
         f, type_ = self.f, f"<{self.width} x i32>"
-        low = str(int(start)) if is_number(start) else f.new(f"trunc i64 {start} to i32")
-        first = scalars.splat(f, Value("i32", 1, (low,)), self.width).operand
-        steps = "<" + ", ".join([f"i32 {step * lane}" for lane in range(self.width)]) + ">"
-        return Value(node.dtype, self.width, (f.new(f"add {type_} {first}, {steps}"),))
+        # All vectors count from the first one's start, which is put on the lanes once.
+        start = self.offset(node.index, r, 0)
+        key = ("narrow", node.index, r)
+        known = self.scopes.find(key)
+        if known is None or known.depth < start.depth:
+            with self.scopes.at(start.depth):
+                operand = start.value
+                low = (
+                    str(int(operand))
+                    if is_number(operand)
+                    else f.new(f"trunc i64 {operand} to i32")
+                )
+                wide = scalars.splat(f, Value("i32", 1, (low,)), self.width).operand
+            known = self.scopes.keep(key, wide, start.depth)
+        first = u * self.width * step
+        steps = ", ".join([f"i32 {first + step * lane}" for lane in range(self.width)])
+        return Value(node.dtype, self.width, (f.new(f"add {type_} {known.value}, <{steps}>"),))
 
     def index_value(self, number: int, r: int, u: int) -> Held | None:
         held = self.held(number, r, u)

@@ -106,13 +106,22 @@ class Loops(Evaluator):
         if rest == 0:
             return
         rows, vectors = self.rows, self.vectors
-        if axis == self.lanes:
-            self.vectors = 1
-            masked = not isinstance(rest, int) or rest % self.width != 0
-            self._span(axis, middle, high, self.width, body, masked=masked)
-        else:
+        if axis != self.lanes:
             self.rows = 1
             self._span(axis, middle, high, 1, body)
+        elif rest is None:
+            self.vectors = 1
+            self._span(axis, middle, high, self.width, body, masked=True)
+        else:
+            # The vectors that are full, and then one that is not.
+            full = rest // self.width
+            end = str(int(high) - rest % self.width)
+            if full:
+                self.vectors = full
+                self._span(axis, middle, end, full * self.width, body)
+            if rest % self.width:
+                self.vectors = 1
+                self._span(axis, end, high, self.width, body, masked=True)
         self.rows, self.vectors = rows, vectors
 
     def _main_part(

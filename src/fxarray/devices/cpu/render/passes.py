@@ -13,7 +13,10 @@ from fxarray.devices.cpu.emit import memory
 from fxarray.devices.cpu.emit.combine import combine, identity
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.lanes import horizontal, prefix, shuffle
-from fxarray.devices.cpu.emit.types import Value, storage_type
+from fxarray.devices.cpu.emit.scalars import apply, convert
+from fxarray.devices.cpu.emit.types import Value, is_complex
+from fxarray.devices.cpu.render.extrema import counts_upwards, extremum_across, later_extremum
+from fxarray.devices.cpu.render.fills import fill
 from fxarray.devices.cpu.render.loops import Cell, Loops, cells, reset
 from fxarray.devices.cpu.render.schedule import Stage, part_length
 from fxarray.devices.cpu.render.scopes import Held
@@ -223,6 +226,9 @@ class Passes(Loops):
             cell.store(value)
 
     def _combined(self, node: Reduce, old: list[Value], new: list[Value]) -> list[Value]:
+        """What was met before and what is met now."""
+        if counts_upwards(self.kernel, node):
+            return later_extremum(self.f, node.combiner, old, new)
         return combine(self.f, node.combiner, old, new)
 
     def _masked(self, new: list[Value], old: list[Value]) -> list[Value]:
@@ -259,13 +265,32 @@ class Passes(Loops):
                 (r, 0): self._across_lanes(node, [v for (q, _), v in states.items() if q == r])
                 for r in dict.fromkeys([place[0] for place in states])
             }
+        if counts_upwards(self.kernel, node):
+            states = {place: self._first_if_none(node, value) for place, value in states.items()}
         if number in self.stage.partials:
             for (r, u), value in states.items():
                 self._leave(number, value, r, u)
             return {}
         return states
 
+    def _first_if_none(self, node: Reduce, states: list[Value]) -> list[Value]:
+        """The first index where no element was better than the identity: all are equal to it."""
+        axis = node.axes[0]
+        low, high = self.range_of(axis)
+        index: Any = self.kernel.body[node.args[1]]
+        f, place = self.f, states[1]
+        start = f.multiply(low, self.size(index.index.coefficient(axis)))
+        start = f.add(start, self.size(index.index.constant))
+        first = convert(f, Value("i64", 1, (start,)), place.dtype)
+        last = identity(node.combiner, 1, place.dtype)
+        some = Value("bool", 1, (f.new(f"icmp slt i64 {low}, {high}"),))
+        first = apply(f, "select", [some, first, last], place.dtype)
+        none = apply(f, "eq", [place, last], "bool")
+        return [states[0], apply(f, "select", [none, first, place], place.dtype)]
+
     def _across_lanes(self, node: Reduce, vectors: list[list[Value]]) -> list[Value]:
+        if node.combiner in ("argmax", "argmin") and not is_complex(vectors[0][0].dtype):
+            return extremum_across(self.f, node.combiner, vectors)
         while len(vectors) > 1:
             halves = [
                 combine(self.f, node.combiner, vectors[i], vectors[i + 1])
@@ -353,7 +378,7 @@ class Passes(Loops):
             ]
             while len(blocks) > 1:
                 halves = [
-                    combine(self.f, node.combiner, blocks[i], blocks[i + 1])
+                    self._combined(node, blocks[i], blocks[i + 1])
                     for i in range(0, len(blocks) - 1, 2)
                 ]
                 blocks = halves + (blocks[-1:] if len(blocks) % 2 else [])
@@ -364,6 +389,7 @@ class Passes(Loops):
                 memory.load(self.f, place, dtype, lanes, mask)
                 for place, dtype in zip(places, self._dtypes(number), strict=True)
             ]
+            # Memory starts as the identity, which only the general combination tells apart.
             for place, value in zip(
                 places, combine(self.f, node.combiner, old, blocks[0]), strict=True
             ):
@@ -426,22 +452,3 @@ class Passes(Loops):
             shuffle(self.f, value, indices, identity(node.combiner, n, value.dtype, self.width))
             for n, value in enumerate(states)
         ]
-
-
-def fill(places: Loops, start: Operand, combiner: str, state: int, dtype: str, count: Any) -> None:
-    """The identity in so many elements from an address."""
-    f, width = places.f, places.width
-
-    def put(index: Operand, lanes: int) -> None:
-        value = identity(combiner, state, dtype, lanes)
-        memory.store(f, value, f.offset(start, index, storage_type(dtype)))
-
-    if count == 1:
-        put("0", 1)
-        return
-    end = places.size(count)
-    left = str(count % width) if isinstance(count, int) else f.new(f"srem i64 {end}, {width}")
-    middle = f.subtract(end, left)
-    f.loop("0", middle, width, lambda index: put(index, width))
-    if left != "0":
-        f.loop(middle, end, 1, lambda index: put(index, 1))
