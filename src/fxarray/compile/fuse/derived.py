@@ -16,6 +16,8 @@ from fxarray.kernel import sizes
 
 # What computing a value again may cost, in additions: about what moving it to memory and back does.
 RECOMPUTED = 30
+# How many smaller values (the mean of a row, a factor for each column) it may take besides.
+_OTHERS = 4
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,14 @@ class Origin:
     Args:
       base: the one value of its size that it is computed from; itself, or None for none.
       cost: of computing it from there, in additions.
+      others: the smaller values that it takes besides.
       after_product: whether it is an elementwise function of a product of matrices.
     """
 
     base: Var | None
     cost: int
     after_product: bool
+    others: frozenset[Var] = frozenset()
 
 
 class Origins:
@@ -58,20 +62,24 @@ class Origins:
             return Origin(variable, 0, summary.contract)
         own = _elements(variable)
         bases: set[Var] = set()
+        others: set[Var] = set()
         cost = summary.cost
         regular = not any(isinstance(p, Opaque) for d in summary.demands for p in d.index)
         after_product = False
         for operand in {a for a in equation.inputs if isinstance(a, Var)}:
             if 4 * _elements(operand) <= own:
+                others.add(operand)
                 continue
             origin = self.of(operand)
+            others |= origin.others
             after_product = after_product or origin.after_product
             cost += origin.cost
             if origin.base is not None:
                 bases.add(origin.base)
-        if not regular or len(bases) > 1 or cost > RECOMPUTED:
+        many = len(bases) > 1 or len(others) > _OTHERS
+        if many or not regular or cost > RECOMPUTED:
             return Origin(variable, 0, after_product)
-        return Origin(next(iter(bases), None), cost, after_product)
+        return Origin(next(iter(bases), None), cost, after_product, frozenset(others))
 
 
 def _elements(variable: Var) -> int:

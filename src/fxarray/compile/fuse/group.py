@@ -58,6 +58,7 @@ class Group(Node):
       reused: those among which results are used again.
       scanned: axes along which prefixes are combined.
       spans: axes that were split, in terms of their parts.
+      depths: how many operations lie between what it reads and what it stores.
     """
 
     axes: dict[str, Size] = field(default_factory=dict[str, Size])
@@ -72,6 +73,7 @@ class Group(Node):
     reused: Axes = NO_AXES
     scanned: set[str] = field(default_factory=set[str])
     spans: list[tuple[Affine, Size]] = field(default_factory=list[tuple[Affine, Size]])
+    depths: dict[Var, int] = field(default_factory=dict[Var, int])
     count: int = 0
 
     def new_axis(self, size: Size) -> str:

@@ -28,8 +28,8 @@ from fxarray.kernel.ir import Affine
 
 # How many nodes a search for a dependency visits before it takes one for granted.
 _SEARCH = 200
-# How many groups that read one value are considered for merging.
-_READERS = 8
+# With how many of the groups that read a value another one is tried to be merged.
+_TRIED = 6
 # Operations that keep the elements in their order, though their indices may not be affine.
 _SAME_MEMORY = frozenset(["reshape", "copy", "stop_gradient", "checkpoint_name"])
 
@@ -366,19 +366,17 @@ class Grouping:
 
     def _merge_readers(self, variable: Var) -> None:
         groups = self._groups_reading([variable])
-        if 1 < len(groups) <= _READERS:
+        if len(groups) > 1:
             self._merge_all([variable], groups, whole=True)
 
     def _merge_all(
         self, variables: Iterable[Var], groups: list[Group], whole: bool = False
     ) -> list[Group]:
         """Merge those of the groups that may be; what remains."""
-        if len(groups) > _READERS:
-            return groups
         remaining: list[Group] = []
         for group in groups:
-            for place, other in enumerate(remaining):
-                union = self._merge(variables, other, group, whole)
+            for place in range(len(remaining) - 1, max(len(remaining) - 1 - _TRIED, -1), -1):
+                union = self._merge(variables, remaining[place], group, whole)
                 if union is not None:
                     remaining[place] = union
                     break

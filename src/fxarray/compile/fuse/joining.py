@@ -45,6 +45,8 @@ CHEAP = 6
 _REPEATS = 6
 # What computing elements again may cost in one kernel altogether.
 _AGAIN = 24
+# How many operations of a kernel may follow one another: lowering calls as deeply.
+_DEPTH = 64
 # The length of columns from which on reducing them takes a kernel of its own.
 _COLUMN = 512
 
@@ -142,8 +144,10 @@ class Joining:
                 group.again += self._again(group, known[output], places, own)
             if variable in kept:
                 group.roots[variable] = next(iter(places))  # type: ignore[assignment]
-        for read in reads:
-            group.read(*read)
+        depth = 1 + max([group.depths.get(v, 0) for v in equation.outputs])
+        for variable, place, below in reads:
+            group.read(variable, place, below)
+            group.depths[variable] = max(depth, group.depths.get(variable, 0))
         group.members.add(number)
         group.first = min(group.first, number)
         group.last = max(group.last, number)
@@ -165,6 +169,8 @@ class Joining:
         if operations > self.policy.kernel_operations and not summary.is_view:
             return False
         if len(group.members) >= self.policy.kernel_operations:
+            return False
+        if group.depths.get(variable, 0) >= _DEPTH:
             return False
         operands = {a for a in equation.inputs if type(a) is Var} - group.reads.keys()
         buffers = len(group.reads) + len(group.roots) + len(operands) - 1
@@ -456,6 +462,8 @@ def merged(first: Group, second: Group, renaming: Mapping[str, str]) -> None:
         for place, below in places.items():
             first.read(variable, place, below)
     first.roots.update(second.roots)
+    for variable, depth in second.depths.items():
+        first.depths[variable] = max(depth, first.depths.get(variable, 0))
     first.members |= second.members
     first.operations += second.operations
     first.again += second.again

@@ -6,8 +6,7 @@ layers of a model) are one region, which is lowered once and becomes one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -18,7 +17,7 @@ from fxarray.core.primitive import Primitive
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Builder, Index, Lowered, Value
 from fxarray.kernel.indices import NotAffine, SplitAxis
-from fxarray.kernel.ir import Affine, Buffer, Const, Contract, Kernel
+from fxarray.kernel.ir import Affine, Bound, Buffer, Const, Contract, Kernel
 from fxarray.kernel.sizes import Size
 
 # Contractions of at most so many products are written as a sum of products.
@@ -103,37 +102,62 @@ class FusingBuilder(Builder):
             return self.reduce("sum", axes, product)[0]
         return super().contract(a, b, axes, dtype)
 
-    @contextmanager
-    def relevant(self, index: Index) -> Generator[None]:
-        """Without the guards that say nothing of an index.
+    def relevant_guards(self, index: Index) -> tuple[Bound, ...]:
+        """The guards in force, without those that say nothing of an index.
 
         An element that does not depend on what a guard speaks of exists whether the guard holds or
         not, so it is the same as outside.
         """
-        before = self._guards
-        if before:
-            axes: set[str] = set()
-            values: set[int] = set()
-            for position in index:
-                axes.update(position.axes)
-                values.update(position.values)
-            for value in values:
-                axes |= self.value_axes[value]
+        axes: set[str] = set()
+        values: set[int] = set()
+        for position in index:
+            axes.update(position.axes)
+            values.update(position.values)
+        for value in values:
+            axes |= self.value_axes[value]
 
-            def speaks_of_it(guard: Affine) -> bool:
-                if not axes.isdisjoint(guard.axes):
-                    return True
-                # A value in the index may be made of what a value in the guard is made of.
-                return any(
-                    v in values or (values and not axes.isdisjoint(self.value_axes[v]))
-                    for v in guard.values
-                )
+        def speaks_of_it(guard: Affine) -> bool:
+            if not axes.isdisjoint(guard.axes):
+                return True
+            # A value in the index may be made of what a value in the guard is made of.
+            return any(
+                v in values or (values and not axes.isdisjoint(self.value_axes[v]))
+                for v in guard.values
+            )
 
-            self._guards = tuple([guard for guard in before if speaks_of_it(guard[0])])
-        try:
-            yield
-        finally:
-            self._guards = before
+        return tuple([guard for guard in self._guards if speaks_of_it(guard[0])])
+
+    def remember(
+        self, lowered: Lowered, on_error: Callable[[NotAffine], Exception | None]
+    ) -> Lowered:
+        """An array whose elements are asked for once per index and relevant guard.
+
+        Args:
+          lowered: the array.
+          on_error: what to raise instead of an error, or None for the error itself.
+        """
+        memory: dict[Any, Value] = {}
+
+        # One function for all of this: chains of operations are as deep in calls as they are long.
+        def element(index: Index) -> Value:
+            before = self._guards
+            guards = self.relevant_guards(index) if before else before
+            known = memory.get((index, guards))
+            if known is not None:
+                return known
+            self._guards = guards
+            try:
+                known = memory[index, guards] = lowered.element(index)
+            except NotAffine as error:
+                other = on_error(error)
+                if other is None:
+                    raise
+                raise other from error
+            finally:
+                self._guards = before
+            return known
+
+        return Lowered(lowered.shape, lowered.dtype, element)
 
 
 _KERNELS: dict[Region, RegionKernel] = {}
@@ -195,12 +219,14 @@ class _Lowering:
         self.builder = FusingBuilder(_name(region), dict(region.axes))
         for span, size in region.spans:
             self.builder.add_span(span, size)
-        self.results: dict[int, tuple[Lowered, ...]] = {}
+        self.results: list[list[Lowered]] = []
         self.externals: dict[int, tuple[Buffer, Lowered]] = {}
         self.own_axes = {name for name, _ in region.axes}
 
     def run(self) -> RegionKernel:
         builder = self.builder
+        for number in range(len(self.region.operations)):
+            self.lower(number)
         # Largest first: its axes are those of the loops, and reductions find theirs among them.
         values: list[Value] = []
         for result, index in self.roots:
@@ -219,7 +245,7 @@ class _Lowering:
             case External():
                 return self.external(operand.number)
             case Result():
-                return self.result(operand.operation)[operand.output]
+                return self.results[operand.operation][operand.output]
 
     def external(self, number: int) -> Lowered:
         """A buffer enters the kernel when it is first read."""
@@ -234,36 +260,22 @@ class _Lowering:
 
         return Lowered(shape, dtype, load)
 
-    def result(self, number: int) -> tuple[Lowered, ...]:
-        known = self.results.get(number)
-        if known is None:
-            op, operands = self.region.operations[number]
-            lowered = self.guard(number, lambda: op.lower(self.builder, *map(self.value, operands)))
-            known = tuple([self.checked(number, one) for one in lowered])
-            self.results[number] = known
-        return known
+    def lower(self, number: int) -> None:
+        """Note the results of an operation, after those of the operations before it."""
+        op, operands = self.region.operations[number]
 
-    def checked(self, number: int, lowered: Lowered) -> Lowered:
-        def element(index: Index) -> Value:
-            return self.guard(number, lambda: lowered.element(index))
+        def on_error(error: NotAffine) -> Exception | None:
+            own = isinstance(error, SplitAxis) and error.axis in self.own_axes
+            return None if own else Materialise(number)
 
-        known = self.builder.lowered(lowered.shape, lowered.dtype, element)
-
-        def relevant(index: Index) -> Value:
-            with self.builder.relevant(index):
-                return known.element(index)
-
-        return Lowered(lowered.shape, lowered.dtype, relevant)
-
-    def guard(self, number: int, action: Callable[[], Any]) -> Any:
         try:
-            return action()
-        except SplitAxis as split:
-            if split.axis in self.own_axes:
-                raise
-            raise Materialise(number) from split
+            lowered = op.lower(self.builder, *[self.value(operand) for operand in operands])
         except NotAffine as error:
-            raise Materialise(number) from error
+            other = on_error(error)
+            if other is None:
+                raise
+            raise other from error
+        self.results.append([self.builder.remember(one, on_error) for one in lowered])
 
 
 def _name(region: Region) -> str:
