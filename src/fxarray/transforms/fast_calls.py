@@ -6,6 +6,7 @@ Python numbers, static values) get keys of their own here; what has none takes t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -87,7 +88,7 @@ class FastCall:
       places: which leaves are arrays, and of what type; None if all are concrete arrays.
     """
 
-    __slots__ = ("captured", "donated", "places", "recognitions", "run", "unflatten")
+    __slots__ = ("all_fit", "captured", "donated", "places", "recognitions", "run", "unflatten")
 
     def __init__(
         self,
@@ -103,6 +104,7 @@ class FastCall:
         self.donated = donated
         self.places = places
         self.recognitions = 0
+        self.all_fit: bool | None = None
 
     def __call__(self, leaves: list[Any]) -> Any:
         """The result of a call with these leaves.
@@ -117,8 +119,22 @@ class FastCall:
             arrays = self.captured + arrays
         outputs = self.run(arrays)
         if self.donated:
-            delete_donated([leaves[i] for i in self.donated], outputs)
+            self._delete_donated([leaves[i] for i in self.donated], outputs)
         return self.unflatten(outputs)
+
+    def _delete_donated(self, given: list[Any], outputs: list[DeviceArray]) -> None:
+        if self.all_fit is None:  # the types are the same in all calls
+            free = Counter([_fitting(output) for output in outputs])
+            self.all_fit = self.places is None and not Counter(map(_fitting, given)) - free
+        if not self.all_fit:
+            delete_donated(given, outputs)
+            return
+        try:
+            for array in given:
+                del array._np
+        except AttributeError:  # one was given twice
+            for array in given:
+                array.delete()
 
 
 class FastCalls:
@@ -156,6 +172,11 @@ class FastCalls:
         """Forget them."""
         self.by_key.clear()
         self.recognised = ()
+
+
+def _fitting(array: DeviceArray) -> Hashable:
+    """Equal for arrays of which one can take the memory of the other."""
+    return (array.type.shape, array.type.dtype)
 
 
 def delete_donated(donated: Sequence[Any], outputs: Sequence[DeviceArray]) -> None:

@@ -145,6 +145,22 @@ def test_arrays_that_are_not_plain_are_copied(way, buffer):
     np.testing.assert_array_equal(buffer, before)
 
 
+def test_an_array_that_is_not_plain_is_copied_once():
+    base = np.arange(8, dtype=np.float32)
+    given = DeviceArray(base[::2], F4)
+    held = sys.getrefcount(base)
+    call = prepare(Target(entry(ADD_ONE), 1, (NewOutput(F4),)))
+    call([given])
+    kept = given.numpy_view()
+    assert kept.flags.c_contiguous
+    np.testing.assert_array_equal(kept, [0, 2, 4, 6])
+    now = sys.getrefcount(base)
+    assert now == held - 1
+    call([given])
+    assert given.numpy_view() is kept
+    np.testing.assert_array_equal(base, np.arange(8))
+
+
 def test_read_only_arrays_are_read(way):
     buffer = np.arange(4, dtype=np.float32)
     buffer.flags.writeable = False

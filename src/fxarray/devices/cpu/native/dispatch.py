@@ -151,6 +151,7 @@ def _direct(target: Target, found: Layout) -> Callable[[list[Any]], list[DeviceA
         "numpy_class": id(np.ndarray),
         "array_context": _address(arrays),
         "none": id(None),
+        "new_copy": found.new_copy,
     }
     context = _words(*[values[name] for name in CONTEXT])
     owner = (context, table, extra, arrays, alive, source.handler, target)

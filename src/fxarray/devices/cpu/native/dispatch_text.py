@@ -2,9 +2,9 @@
 
 It is a builtin of CPython made of generated code: it reads the data pointers of a list of
 DeviceArrays, makes the arrays of the results, and calls native code, in about the time that Python
-takes to enter a function. It declines, by returning None, whatever is not plain: an array that is
-deleted, not contiguous or misaligned, memory that runs out. The caller then takes a way through
-Python, which makes copies or says what is wrong.
+takes to enter a function. An array that is not contiguous or misaligned gets memory of its own.
+What is anything else than arrays with memory, and memory that runs out, is declined by returning
+None; the caller then takes a way through Python, which says what is wrong.
 
 `self` is a tuple whose first item is a bytearray of the words below; its other items keep alive
 what the words point to. The frame that native code gets has one word for each input, for each
@@ -26,7 +26,7 @@ from fxarray.devices.cpu.native.objects import (
 CONTEXT = (
     *("entry", "runtime", "inputs", "outputs", "extras", "release_gil", "output_table"),
     *("extra_words", "scratch", "pool", "allocate", "release", "array_class", "numpy_class"),
-    *("array_context", "none"),
+    *("array_context", "none", "new_copy"),
 )
 # Words of an output, and its kinds. A `DONATED` output takes the memory of an input if nothing else
 # holds it, and is a `NEW` one otherwise.
@@ -49,7 +49,7 @@ def _read(index: str, names: tuple[str, ...], base: str, *wanted: str) -> str:
 _POINTERS = frozenset(
     (
         *("entry", "runtime", "output_table", "extra_words", "pool", "allocate", "release"),
-        *("array_class", "numpy_class", "array_context", "none"),
+        *("array_class", "numpy_class", "array_context", "none", "new_copy"),
         *("thing", "shape", "type"),
     )
 )
@@ -136,15 +136,25 @@ input.flags:
   %flags = load i32, ptr %flags.at
   %needed = and i32 %flags, {good}
   %plain = icmp eq i32 %needed, {good}
-  br i1 %plain, label %input.read, label %decline.inputs
+  br i1 %plain, label %input.read, label %input.copy
+input.copy:
+  ; The array keeps the copy, so that only its first use pays for it.
+  %copy = call ptr %new_copy(ptr %array, i32 0)
+  %no_copy = icmp eq ptr %copy, null
+  br i1 %no_copy, label %decline.inputs, label %input.keep
+input.keep:
+  store ptr %copy, ptr %array.at
+  call void @Py_DecRef(ptr %array)
+  br label %input.read
 input.read:
-  %data.at = getelementptr i8, ptr %array, i64 {layout.data}
+  %values = phi ptr [%array, %input.flags], [%copy, %input.keep]
+  %data.at = getelementptr i8, ptr %values, i64 {layout.data}
   %data = load i64, ptr %data.at
   %word.at = getelementptr i64, ptr %frame, i64 %i
   store i64 %data, ptr %word.at
   %held.at = getelementptr ptr, ptr %arrays, i64 %i
-  store ptr %array, ptr %held.at
-  call void @Py_IncRef(ptr %array)
+  store ptr %values, ptr %held.at
+  call void @Py_IncRef(ptr %values)
   %i.next = add i64 %i, 1
   %i.more = icmp ult i64 %i.next, %inputs
   br i1 %i.more, label %input, label %outputs.begin

@@ -20,7 +20,7 @@ from fxarray.core.array import DeviceArray
 from fxarray.core.types import ArrayType
 
 # Positions in NumPy's table of C functions, fixed for all of NumPy 2.
-_ABI, _NEW, _GET_HANDLER = 0, 94, 305
+_ABI, _COPY, _NEW, _GET_HANDLER = 0, 85, 94, 305
 _ABI_VERSION = 0x02000000
 C_CONTIGUOUS, OWNS_DATA, ALIGNED, WRITEABLE = 0x1, 0x4, 0x100, 0x400
 
@@ -39,6 +39,7 @@ class Layout:
       handler: of the memory handler in a NumPy array that owns its memory.
       itemsize: in a NumPy dtype.
       new_array: `PyArray_NewFromDescr`.
+      new_copy: `PyArray_NewCopy`.
     """
 
     type: int
@@ -50,6 +51,7 @@ class Layout:
     handler: int
     itemsize: int
     new_array: int
+    new_copy: int
 
 
 def _word(thing: Any, offset: int) -> int:
@@ -66,9 +68,10 @@ def _find() -> Layout | None:
         return None
     if ctypes.sizeof(ctypes.c_void_p) != 8 or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
-    new_array, handler = _numpy_functions()
-    if not new_array:
+    functions = _numpy_functions()
+    if functions is None:
         return None
+    new_array, new_copy, handler = functions
     arrays = [
         np.arange(6.0),
         np.arange(6.0).reshape(2, 3).T,
@@ -97,7 +100,11 @@ def _find() -> Layout | None:
         return None
     if _places(arrays[0], id(np.ndarray), size) != found["type"]:
         return None
-    return Layout(**{name: places[0] for name, places in found.items()}, new_array=new_array)
+    return Layout(
+        **{name: places[0] for name, places in found.items()},
+        new_array=new_array,
+        new_copy=new_copy,
+    )
 
 
 def _itemsizes() -> list[list[int]]:
@@ -113,18 +120,19 @@ def _counts_references(offset: int) -> bool:
     return (_word(thing, offset) & 0xFFFFFFFF) - before == len(more)
 
 
-def _numpy_functions() -> tuple[int, Any]:
-    """The address of `PyArray_NewFromDescr` and the present memory handler; 0 if NumPy is not as
-    known."""
+def _numpy_functions() -> tuple[int, int, Any] | None:
+    """The addresses of `PyArray_NewFromDescr` and `PyArray_NewCopy`, and the present memory
+    handler; None if NumPy is not as known."""
     capsule = getattr(_multiarray_umath, "_ARRAY_API", None)
     if capsule is None:
-        return 0, None
+        return None
     pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
     pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(pointer_of(capsule, None), ctypes.POINTER(ctypes.c_void_p))
     if ctypes.CFUNCTYPE(ctypes.c_uint)(table[_ABI] or 0)() != _ABI_VERSION:
-        return 0, None
-    return table[_NEW] or 0, ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER] or 0)()
+        return None
+    handler = ctypes.PYFUNCTYPE(ctypes.py_object)(table[_GET_HANDLER] or 0)()
+    return table[_NEW] or 0, table[_COPY] or 0, handler
 
 
 @lru_cache(maxsize=1)
