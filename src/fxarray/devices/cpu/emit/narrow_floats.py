@@ -177,5 +177,7 @@ def decode(bits: Number, dtype: str) -> Number:
     sign = (wide & form.sign) << (31 - form.exponent - form.mantissa)
     signed = (size.bits | sign).as_float("float")
     if form.kind == "fnuz":
-        return select((wide & (2 * form.sign - 1)).equals(form.sign), float("nan"), signed)
+        return select(
+            (wide & (2 * form.sign - 1)).equals(form.sign), -signed.like(float("nan")), signed
+        )
     return signed

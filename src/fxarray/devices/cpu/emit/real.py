@@ -112,7 +112,8 @@ def _comparison(predicate: str) -> Callable[[Number, Number], Number]:
     return lambda a, b: a.compare(predicate, b)
 
 
-# Operations whose results are numbers of the operands' dtype without rounding.
+# Operations whose results need no rounding in formats with signed zeros, infinities and NaN whose
+# large numbers are whole.
 EXACT = frozenset(
     ["neg", "abs", "sign", "floor", "ceil", "trunc", "round", "rem", "max", "min", "copysign"]
 )

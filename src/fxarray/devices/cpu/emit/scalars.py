@@ -52,7 +52,7 @@ def apply(f: FunctionText, op: str, values: Sequence[Value], dtype: str) -> Valu
         result = _float_rule(op)(*arguments)
         if op == "next_after" and is_narrow_float(operand_dtype):
             return conversions.next_after(f, values[0], values[1])
-        if dtype != "bool" and is_narrow_float(dtype) and op not in real.EXACT:
+        if is_narrow_float(dtype) and not (op in real.EXACT and dtype in ("f16", "bf16")):
             return conversions.round_to(result, dtype)
         return value_of(result, dtype)
     return value_of(integers.apply(op, arguments, operand_dtype), dtype)
