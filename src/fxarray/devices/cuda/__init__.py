@@ -1,0 +1,1 @@
+"""The CUDA device: kernels as Triton text."""
