@@ -44,6 +44,13 @@ def tile_value(piece: Piece, form: Form, dtype: str, row: Operand, column: Opera
     return scalars.convert(f, value, dtype)
 
 
+def single(product: Product) -> bool:
+    """Whether the epilogue walks at most one axis of each role, so that it divides no numbers."""
+    nodes = above(product)
+    groups = (product.batch, product.rows, product.columns)
+    return all(len(collapse(product.kernel, group, nodes)) <= 1 for group in groups)
+
+
 def epilogue(piece: Piece, product: Product, form: Form, target: Target) -> str:
     """The module of a product's epilogue; the piece collects its words."""
     f, kernel = piece.f, product.kernel

@@ -35,10 +35,12 @@ class Piece:
 
     Args:
       kernel: whose buffers and sizes it may need.
+      literal: whether sizes known now are written into the text. Else they are words as well, so
+        that kernels that differ in sizes alone share their code.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, literal: bool = True) -> None:
+        self.kernel, self.literal = kernel, literal
         self.f = FunctionText()
         self.words: list[Word] = []
         self._known: dict[Word, Operand] = {}
@@ -61,7 +63,9 @@ class Piece:
 
     def size(self, size: Size) -> Operand:
         """A size: a number, or read from the words."""
-        return str(size) if isinstance(size, int) else self.word(SizeWord(size), "i64")
+        if isinstance(size, int) and (self.literal or size in (-1, 0, 1)):
+            return str(size)
+        return self.word(SizeWord(size), "i64")
 
     def pointer(self, buffer: Buffer) -> Operand:
         """The address of a buffer."""

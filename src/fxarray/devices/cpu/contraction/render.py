@@ -14,7 +14,7 @@ from functools import lru_cache
 from fxarray.core.dims import ShapeVar
 from fxarray.devices.cpu.contraction import micro
 from fxarray.devices.cpu.contraction.driver import WORDS, Shape, driver, merge
-from fxarray.devices.cpu.contraction.epilogue import epilogue
+from fxarray.devices.cpu.contraction.epilogue import epilogue, single
 from fxarray.devices.cpu.contraction.evaluate import Piece
 from fxarray.devices.cpu.contraction.forms import Form, form_of
 from fxarray.devices.cpu.contraction.panels import Side, pack, steps_of
@@ -249,7 +249,7 @@ class _Plan:
         if b_words is None:
             assert self.b_plain is not None
             b_words = self.b_plain.words
-        piece = Piece(self.kernel)
+        piece = Piece(self.kernel, literal=not single(product))
         epilogue_text = epilogue(piece, product, form, self.target)
 
         packed_a = _up(sizes.multiply(self.steps, block * a_step)) if shape.pack_a else 0
@@ -351,7 +351,8 @@ class _Plan:
         batch = collapse(self.kernel, product.batch, nodes)
         side = Side(form, first, width, value, batch, rows, product.depth, "rows")
         side.along = along_of(self.kernel, side, nodes)
-        piece = Piece(self.kernel)
+        simple = max(len(batch), len(rows), len(product.depth)) <= 1
+        piece = Piece(self.kernel, literal=not simple)
         text = pack(piece, side)
         return tuple(piece.words), text
 
