@@ -35,6 +35,7 @@ from fxarray.compile.fuse.summary import Opaque, Position, Summary
 from fxarray.core.ir import Equation, Var
 from fxarray.kernel import sizes
 from fxarray.kernel.ir import Affine
+from fxarray.kernel.sizes import Size
 
 # The index of an axis that is reduced over, or None for a new axis.
 Chosen: TypeAlias = "Affine | None"
@@ -111,7 +112,9 @@ class Joining:
                 chosen = self._reduced_axes(group, summary, place, index, alone)
                 if chosen is None:
                     return False
-                if not alone and not self._reduction_allowed(group, summary, chosen, below, place):
+                if not alone and not self._reduction_allowed(
+                    group, summary, chosen, below, variable, place
+                ):
                     return False
                 plans.append((summary, variable, place, below, index, chosen))
         reads: list[tuple[Var, Place, Axes]] = []
@@ -249,13 +252,20 @@ class Joining:
         return tuple(chosen)
 
     def _reduction_allowed(
-        self, group: Group, summary: Summary, chosen: tuple[Chosen, ...], below: Axes, place: Place
+        self,
+        group: Group,
+        summary: Summary,
+        chosen: tuple[Chosen, ...],
+        below: Axes,
+        variable: Var,
+        place: Place,
     ) -> bool:
         if not chosen or summary.contract:
             return True
         if group.contract or group.scanned:
             return False
-        if not all(_is_regular(group, position) for position in place):
+        shape = sizes.kernel_shape(variable.type.shape)
+        if not all(_is_regular(group, p, size) for p, size in zip(place, shape, strict=True)):
             return False
         axes = frozenset([name for span in chosen if span is not None for name in span.axes])
         again = axes & below
@@ -338,12 +348,14 @@ def _reorder(group: Group, places: Iterable[Place]) -> None:
         group.axes = {name: group.axes[name] for name in order}
 
 
-def _is_regular(group: Group, position: Position) -> bool:
+def _is_regular(group: Group, position: Position, size: Size) -> bool:
+    """Whether a position is one place, or runs through a size once."""
     if not isinstance(position, Affine):
         return False
-    return not position.terms or (
-        position.constant == 0 and sorted_parts(group, position) is not None
-    )
+    if not position.terms:
+        return True
+    parts = sorted_parts(group, position) if position.constant == 0 else None
+    return parts is not None and sizes.product([group.axes[name] for name in parts]) == size
 
 
 def _is_stored(group: Group, axis: str) -> bool:
@@ -413,7 +425,9 @@ def _matching(first: Group, second: Group, variable: Var, whole: bool) -> dict[s
     for place in first.reads.get(variable, ()):
         for other in second.reads.get(variable, ()):
             renaming = _same_axes(place, other)
-            if renaming is None:
+            if renaming is None or any(
+                first.axes[name] != second.axes[its] for its, name in renaming.items()
+            ):
                 continue
             missing = [name for name in second.axes if name not in renaming]
             extra = [name for name in first.axes if name not in renaming.values()]
