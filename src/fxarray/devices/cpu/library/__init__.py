@@ -17,6 +17,7 @@ from fxarray.devices.cpu.library.factors import (
     permutation_routine,
     qr_routine,
 )
+from fxarray.devices.cpu.library.fft import fft_routine
 from fxarray.devices.cpu.library.random import bits_routine, fold_routine
 from fxarray.devices.cpu.library.scatter import gather_routine, scatter_routine
 from fxarray.devices.cpu.library.search import search_routine
@@ -28,6 +29,7 @@ from fxarray.devices.cpu.native.routine import Routine
 from fxarray.devices.cpu.native.target import Target
 from fxarray.primitives.bits import FoldIn, RandomBits, RandomSplit
 from fxarray.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
+from fxarray.primitives.fft import Fft
 from fxarray.primitives.gather import Gather, ScatterAdd
 from fxarray.primitives.linalg_eigen import Eig, Eigh, Svd
 from fxarray.primitives.linalg_lu import FactoredSolve, Lu, LuPivotsToPermutation
@@ -44,6 +46,7 @@ Maker: TypeAlias = Callable[
 _MAKERS: dict[type[Primitive], Maker] = {
     DynamicSlice: slice_routine,
     DynamicUpdateSlice: update_routine,
+    Fft: fft_routine,
     FoldIn: fold_routine,
     Cholesky: cholesky_routine,
     Eig: eig_routine,
