@@ -96,27 +96,28 @@ def _slice(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> At
         shape = equation.outputs[0].type.shape
         return rewriter.add(BroadcastInDim(shape, ()), [known.inputs[0]], equation)[0]
     if known.op.name == "slice":
-        first: Any = known.op
-        stretched = [
-            tuple(
-                [
-                    s + i * d
-                    for s, i, d in zip(first.start_indices, ends, first.strides, strict=True)
-                ]
-            )
-            for ends in (op.start_indices, op.limit_indices)
-        ]
-        # The last element wanted is one stride before the limit.
-        limits = tuple(
-            [
-                end - (stride - 1) if stride > 1 else end
-                for end, stride in zip(stretched[1], first.strides, strict=True)
-            ]
-        )
-        strides = tuple([a * b for a, b in zip(op.strides, first.strides, strict=True)])
-        fused = Slice(stretched[0], limits, strides)
-        return rewriter.add(fused, [known.inputs[0]], equation)[0]
+        fused = _slice_of_slice(op, known.op)
+        return None if fused is None else rewriter.add(fused, [known.inputs[0]], equation)[0]
     return None
+
+
+def _slice_of_slice(op: Any, inner: Any) -> Slice | None:
+    """One slice for two, where all bounds are numbers."""
+    starts: list[int] = []
+    limits: list[int] = []
+    strides: list[int] = []
+    outer = zip(op.start_indices, op.limit_indices, op.strides, strict=True)
+    for (start, limit, stride), first, step in zip(
+        outer, inner.start_indices, inner.strides, strict=True
+    ):
+        if not (isinstance(start, int) and isinstance(limit, int) and isinstance(first, int)):
+            return None
+        count = len(range(start, limit, stride))
+        begin = first + start * step
+        starts.append(begin if count else 0)
+        limits.append(begin + (count - 1) * stride * step + 1 if count else 0)
+        strides.append(stride * step)
+    return Slice(tuple(starts), tuple(limits), tuple(strides))
 
 
 def _slice_of_piece(rewriter: Rewriter, equation: Equation, known: Equation) -> Atom | None:
