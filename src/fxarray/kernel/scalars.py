@@ -41,7 +41,11 @@ def evaluate(op: str, args: Sequence[Values], dtype: str) -> Values:
             return np.asarray(_next_after(*args))
         if op in ("clz", "ctz", "popcount", "shl", "shr_logical", "shr_arithmetic"):
             return _ON_BITS[op](*args)
-        value = np.asarray(_FUNCTIONS[op](*map(_wide, args)))
+        wide = [_wide(array) for array in args]
+        if op == "fma" and wide[0].dtype == np.float32:
+            # The product is not rounded, so it does not overflow either.
+            wide = [array.astype(np.float64) for array in wide]
+        value = np.asarray(_FUNCTIONS[op](*wide))
         if op in COMPARISONS or op in PREDICATES:
             return value
         if dtypes.is_narrow_float(target):
