@@ -20,7 +20,7 @@ from fxarray.devices.cpu.render.lanes_choice import (
     lane_axis,
 )
 from fxarray.devices.cpu.render.schedule import Schedule, part_length
-from fxarray.devices.cpu.render.tuning import blocked, stashed, unrolled
+from fxarray.devices.cpu.render.tuning import blocked, stashed, streamed, unrolled
 from fxarray.kernel import sizes
 from fxarray.kernel.analysis import elements, late, needed_again, uses, work
 from fxarray.kernel.ir import Affine, Kernel, Reduce, Scan, Store
@@ -246,7 +246,11 @@ def _finished(
         isinstance(size, int) for _, size in kernel.axes
     ):
         schedule = replace(schedule, straight=_STRAIGHT)
-    schedule = replace(schedule, stash=stashed(kernel, schedule, frozenset(partial)))
+    schedule = replace(
+        schedule,
+        stash=stashed(kernel, schedule, frozenset(partial)),
+        nontemporal=streamed(kernel, schedule),
+    )
     return Chosen(schedule, tuple(sorted(partial)), crossing)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from fxarray.devices.cpu.emit import features
@@ -74,16 +75,17 @@ class _Renderer:
         functions: list[tuple[FunctionText, str]] = []
         stages = self.plan.stages
         copies = self._copies()
-        if len(stages) == 1 and stages[0].schedule.parts == 1 and not copies:
+        streamed = [stage.schedule.nontemporal for stage in stages]
+        if len(stages) == 1 and stages[0].schedule.parts == 1 and not copies and not any(streamed):
             f = FunctionText()
             self._stage(f, stages[0], "0", "0")
             functions.append((f, f.definition("@entry(ptr %runtime, ptr %arguments)")))
         else:
             for number, stage in enumerate(stages):
-                f = FunctionText()
-                self._stage(f, stage, "%thread", "%part")
-                signature = f"@stage{number}{_SIGNATURE}"
-                functions.append((f, f.definition(signature, "internal")))
+                functions.append(self._function(f"@stage{number}", stage))
+                if streamed[number]:
+                    plain = replace(stage, schedule=replace(stage.schedule, nontemporal=False))
+                    functions.append(self._function(f"@plain{number}", plain))
             functions.append(self._entry(copies))
         return Routine(
             module(functions),
@@ -95,6 +97,11 @@ class _Renderer:
         )
 
     # --- functions --------------------------------------------------------------------------------
+
+    def _function(self, name: str, stage: Stage) -> tuple[FunctionText, str]:
+        f = FunctionText()
+        self._stage(f, stage, "%thread", "%part")
+        return f, f.definition(f"{name}{_SIGNATURE}", "internal")
 
     def _stage(self, f: FunctionText, stage: Stage, thread: Operand, part: Operand) -> None:
         pointers, size_words = self._arguments(f, stage)
@@ -138,13 +145,32 @@ class _Renderer:
         run: Operand | None = None
         for number, stage in enumerate(self.plan.stages):
             parts = stage.schedule.parts
+            function = f"@stage{number}"
+            if stage.schedule.nontemporal:
+                aligned = self._aligned(f, stage)
+                function = f.new(f"select i1 {aligned}, ptr {function}, ptr @plain{number}")
             if parts == 1:
-                f.do(f"call void @stage{number}(ptr %runtime, ptr %arguments, i64 0, i64 0)")
+                f.do(f"call void {function}(ptr %runtime, ptr %arguments, i64 0, i64 0)")
             else:
                 run = run or f.load_word("%runtime", RUN_WORD, "ptr")
-                operands = f"ptr %runtime, ptr @stage{number}, ptr %arguments, i64 {parts}"
+                operands = f"ptr %runtime, ptr {function}, ptr %arguments, i64 {parts}"
                 f.do(f"call void {run}({operands})")
         return f, f.definition("@entry(ptr %runtime, ptr %arguments)")
+
+    def _aligned(self, f: FunctionText, stage: Stage) -> Operand:
+        """Whether all outputs of a stage start at cache lines, as stores past the caches need it.
+
+        Memory of our own does; that of a donated argument need not.
+        """
+        names = {node.buffer.name for node in stage.kernel.body if isinstance(node, Store)}
+        joined: Operand | None = None
+        for name in sorted(names):
+            # Buffers between stages always are.
+            if name not in self.offsets:
+                address = f.load_word("%arguments", self.places[name])
+                joined = address if joined is None else f.new(f"or i64 {joined}, {address}")
+        low = f.new(f"and i64 {joined or '0'}, 63")
+        return f.new(f"icmp eq i64 {low}, 0")
 
     # --- outputs that keep what they held ---------------------------------------------------------
 

@@ -9,6 +9,7 @@ from fxarray.devices.cpu.emit.function import Operand
 from fxarray.devices.cpu.emit.lanes import reverse
 from fxarray.devices.cpu.emit.types import Value, storage_type
 from fxarray.devices.cpu.render.scopes import Held
+from fxarray.devices.cpu.render.tuning import writes_whole_vectors
 from fxarray.kernel.ir import Store
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def _inside(passes: Passes, number: int, node: Store, r: int, u: int, vector: He
         if node.mode != "set":
             held = memory.load(f, pointer, dtype, passes.width, operand)
             value = scalars.apply(f, node.mode, [held, value], dtype)
-        memory.store(f, value, pointer, operand, passes.schedule.nontemporal)
+        streamed = passes.schedule.nontemporal and writes_whole_vectors(node, passes.schedule)
+        memory.store(f, value, pointer, operand, streamed)
     elif step == -1 and node.mode == "set":
         _store_backwards(passes, value, pointer, dtype, operand)
     else:
