@@ -122,12 +122,13 @@ class Packing:
         batch = place(piece, side.batch, "%batch") if side.batch else {}
 
         def steps(at_step: Operand, step_count: Operand, depth: dict[str, Operand]) -> None:
+            if side.along == "depth":
+                self.along_depth({**batch, **depth}, at_step, step_count)
+                return
+
             def rows(at_row: Operand, row_count: Operand, row: dict[str, Operand]) -> None:
                 base = {**batch, **depth, **row}
-                if side.along == "rows":
-                    self.along_rows(base, at_step, step_count, at_row, row_count)
-                else:
-                    self.along_depth(base, at_step, step_count, at_row, row_count)
+                self.along_rows(base, at_step, step_count, at_row, row_count)
 
             stretches(piece, side.rows, "%row", "%rows", rows)
 
@@ -297,12 +298,7 @@ class Packing:
     # --- lanes along the sum ----------------------------------------------------------------------
 
     def along_depth(
-        self,
-        base: dict[str, Operand],
-        at_step: Operand,
-        step_count: Operand,
-        at_row: Operand,
-        row_count: Operand,
+        self, base: dict[str, Operand], at_step: Operand, step_count: Operand
     ) -> None:
         """Blocks of as many rows as steps, transposed."""
         f, side, form = self.f, self.side, self.form
@@ -322,13 +318,11 @@ class Packing:
             here = {**base, depth_axis: first}
 
             def rows(start: Operand) -> None:
-                count = f.smaller(lanes, f.subtract(row_count, start))
+                count = f.smaller(lanes, f.subtract("%rows", start))
 
                 def row(r: Operand) -> None:
-                    mine = dict(here)
-                    if side.rows:
-                        axis = side.rows[-1].axis
-                        mine[axis] = f.add(base[axis], f.add(start, r))
+                    number = f.add("%row", f.add(start, r))
+                    mine = {**here, **place(self.piece, side.rows, number)}
                     position = Position(mine, depth_axis, numbers, mask)
                     vector = self._evaluate(position, form.packed)
                     f_place = f.offset(block, r, type_)
@@ -345,12 +339,11 @@ class Packing:
                 ]
                 turned = emit_lanes.transpose(f, vectors)
                 rest = f.subtract(step_count, k)
-                store_mask = emit_lanes.tail_mask(f, count, lanes) if self.several else None
-                out = self.at(f.add(at_step, k), f.add(at_row, start))
+                out = self.at(f.add(at_step, k), start)
 
                 def put(j: Operand | int, vector: Operand) -> None:
                     pointer = f.offset(out, f.multiply(j, side.width), form.element)
-                    self._put(vector, pointer, store_mask)
+                    self._put(vector, pointer, None)
 
                 def all_steps() -> None:
                     for j, value in enumerate(turned):
@@ -368,7 +361,7 @@ class Packing:
 
                 f.branch(f.new(f"icmp sge i64 {rest}, {lanes}"), all_steps, some_steps)
 
-            f.loop(0, row_count, lanes, rows)
+            f.loop(0, "%rows", lanes, rows)
 
         f.loop(0, step_count, lanes, steps)
 

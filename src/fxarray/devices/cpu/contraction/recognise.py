@@ -16,6 +16,10 @@ from fxarray.kernel.rewrite import needed
 from fxarray.kernel.sizes import Size
 
 
+# Neighbours in memory that are worth loading as vectors.
+_LONG = 8
+
+
 @dataclass(frozen=True)
 class Run:
     """Axes walked as one: the innermost counts, the others stay 0.
@@ -141,12 +145,12 @@ def loads(kernel: Kernel, nodes: Iterable[int]) -> list[Load]:
 def _depth_order(kernel: Kernel, a: int, b: int, summed: Iterable[str]) -> list[str]:
     """The axes of the sum, the outermost first.
 
-    Innermost is one whose bounds no other axis decides (those of a window do, the features of a
-    convolution do not), along which most loads are contiguous; the others by their strides.
+    Innermost is a long one along which loads are contiguous; else one whose bounds no other axis
+    decides (those of a window do, the features of a convolution do not); the others by strides.
     """
     found = loads(kernel, needed(kernel, [a, b]))
 
-    def rank(axis: str) -> tuple[bool, int, int, str]:
+    def rank(axis: str) -> tuple[bool, bool, int, int, str]:
         bounded = any(axis in affine.axes for load in found for affine, _, _ in load.bounds)
         steps = [
             abs(sizes.typical(c))
@@ -154,7 +158,8 @@ def _depth_order(kernel: Kernel, a: int, b: int, summed: Iterable[str]) -> list[
             if (c := load.buffer.flat(load.index).coefficient(axis)) != 0
         ]
         ones = sum(step == 1 for step in steps)
-        return (not bounded, ones, -max(steps, default=0), axis)
+        long = ones > 0 and sizes.typical(kernel.sizes[axis]) >= _LONG
+        return (long, not bounded, ones, -max(steps, default=0), axis)
 
     return sorted(summed, key=rank)
 

@@ -54,6 +54,8 @@ _BANDS_BYTES = 256 << 10
 _BAND = 64
 # Tiles of rows for which packing the second operand is not worth it.
 _FEW = 6
+# Results of a long sum that are few enough to sum parts of it apart.
+_SPLIT = 1 << 17
 # Multiplications and additions that are worth another part.
 _GRAIN = 1 << 18
 
@@ -184,15 +186,16 @@ class _Plan:
             and (b.strides[2] == 1 or self.columns == 1)
             and (rows <= _FEW * self.height or columns * depth * form.item <= 32 << 10)
         )
+        if depth >= 2048 and batches <= 8 and rows * columns <= _SPLIT:
+            return Shape(True, "no" if b_direct else "local", True)
         if b_direct:
             large = columns * depth * form.item > _BANDS_BYTES
             return Shape(not a_direct, "no", bands=large)
         few = rows <= self.height or (batches > 1 and columns * depth * form.item <= 1 << 20)
-        if few or rows * columns * depth < 2 * _GRAIN:
+        # All rows packed stay in the cache, and each panel of many is packed when it is needed.
+        wide = columns >= 8 * rows and rows * depth * form.item <= _BLOCK_BYTES
+        if few or wide or rows * columns * depth < 2 * _GRAIN:
             return Shape(not a_direct, "local")
-        tiles = -(-rows // self.height) * -(-columns // form.width)
-        if tiles < 16 and depth >= 2048:
-            return Shape(True, "shared", True)
         return Shape(not a_direct, "shared")
 
     def _spread(self, a: Operand) -> bool:
@@ -208,7 +211,8 @@ class _Plan:
         tiles, panels = -(-rows // self.height), -(-columns // form.width)
         one = rows * columns * depth
         if shape.split:
-            return 1, 1, 1, max(1, min(16, depth // 256))
+            fit = depth * rows * form.item // _BLOCK_BYTES
+            return 1, 1, 1, max(1, min(max(8, fit), 32, depth // 256))
         loose = shape.pack_b != "shared"
         wanted = max(1, min(32, one * (batches if loose else 1) // _GRAIN))
         batch_parts = max(1, min(batches, wanted)) if loose else 1
