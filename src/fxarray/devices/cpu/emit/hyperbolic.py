@@ -1,8 +1,4 @@
-"""expm1, hyperbolic functions and the logistic function, and the inverses of the former.
-
-All rest on exp(x) - 1 = (s - 1) + s * (r + t), where s = 2**n and r + t = exp(r) - 1; that keeps
-the digits of small x.
-"""
+"""expm1, hyperbolic functions, their inverses, and the logistic function."""
 
 from __future__ import annotations
 
@@ -12,33 +8,36 @@ from fxarray.devices.cpu.emit.exponential import COEFFICIENTS, exp, reduce_by_lo
 from fxarray.devices.cpu.emit.logarithm import log1p
 from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
 
-
-def _power_of_two(n: Number) -> Number:
-    """2**n for whole n in the range of normal exponents."""
-    return ((n.to_integer() + BIAS[n.type]) << MANTISSA[n.type]).as_float(n.type)
-
-
-def _terms(x: Number) -> tuple[Number, Number, Number]:
-    """n, r and t of exp(x) = 2**n * (1 + r + t); |t| is at most r * r."""
-    n, r = reduce_by_log2(x)
-    return n, r, r * r * polynomial(r, COEFFICIENTS[x.type])
-
-
-def _minus_one(s: Number, r: Number, t: Number) -> Number:
-    """(s - 1) + s * (r + t) for a power of two s."""
-    whole, part = s - 1.0, s * r
-    # |whole| >= |part| unless it is 0: then the sum's error is what part loses.
-    total = whole + part
-    lost = part - (total - whole)
-    return total + s.fma(t, lost)
+# Minimax fits in powers of x**2, to the error relative to the function: (tanh(x) - x) / x**3 for
+# |x| <= 0.6, and (sinh(x) - x) / x**3 for |x| <= 1.
+_TANH = {
+    "float": (-0.33333297453142763, 0.133319069909459, -0.05378219783685906, 0.02078993103959251,
+              -0.005887541912079517),
+    "double": (-0.3333333333333312, 0.13333333333298608, -0.0539682539487678,
+               0.021869487989528015, -0.008863226593301278, 0.0035920357761973893,
+               -0.001455206472110293, 0.0005871569176639021, -0.0002303278895223505,
+               7.922902725762828e-05, -1.7133685464767162e-05),
+}  # fmt: skip
+_SINH = {
+    "float": (0.1666666649622387, 0.008333350157701225, 0.00019836139440129703,
+              2.8170735595374534e-06),
+    "double": (0.16666666666666669, 0.008333333333333146, 0.00019841269841433485,
+               2.7557319156538446e-06, 2.5052123224975902e-08, 1.6057252646533063e-10,
+               7.758971958016187e-13),
+}  # fmt: skip
 
 
 def expm1(x: Number) -> Number:
-    # Half of s, since s itself overflows before exp(x) - 1 does.
+    """
+    exp(x) - 1 = (s - 1) + s * (r + t) for s = 2**n and exp(r) - 1 = r + t; s * r is added with its
+    rounding error. Half of s, since s itself overflows before exp(x) - 1 does.
+    """
     low, high = {"float": (-18.0, 89.0), "double": (-38.0, 710.0)}[x.type]
-    n, r, t = _terms(x.at_least(low).at_most(high))
-    s = _power_of_two(n - 1.0)
+    n, r = reduce_by_log2(x.at_least(low).at_most(high))
+    t = r * r * polynomial(r, COEFFICIENTS[x.type])
+    s = (((n - 1.0).to_integer() + BIAS[n.type]) << MANTISSA[n.type]).as_float(n.type)
     whole, part = s - 0.5, s * r
+    # |whole| >= |part| unless it is 0: then the sum's error is what part loses.
     total = whole + part
     lost = part - (total - whole)
     value = (total + s.fma(t, lost)) * 2.0
@@ -46,11 +45,15 @@ def expm1(x: Number) -> Number:
     return select(abs(x) < 2.0**-60, x, value)
 
 
+def _odd(x: Number, coefficients: dict[str, tuple[float, ...]]) -> Number:
+    square = x * x
+    return (square * x).fma(polynomial(square, coefficients[x.type]), x)
+
+
 def tanh(x: Number) -> Number:
-    size = abs(x).at_most({"float": 9.5, "double": 20.0}[x.type])
-    n, r, t = _terms(size * 2.0)
-    value = _minus_one(_power_of_two(n), r, t)
-    return (value / (value + 2.0)).with_sign_of(x)
+    size = abs(x)
+    far = 1.0 - 2.0 / (exp(size * 2.0) + 1.0)
+    return select(size < 0.6, _odd(size, _TANH), far).with_sign_of(x)
 
 
 def logistic(x: Number) -> Number:
@@ -59,20 +62,21 @@ def logistic(x: Number) -> Number:
     return select(x > 0.0, x.like(1.0), small) / (small + 1.0)
 
 
+def _half_exp(x: Number) -> Number:
+    """exp(|x|) / 2, which overflows later than the exponential."""
+    n, r = reduce_by_log2(abs(x).at_most({"float": 90.0, "double": 711.0}[x.type]))
+    value = (r * r).fma(polynomial(r, COEFFICIENTS[x.type]), r) + 1.0
+    return scale(value, n - 1.0)
+
+
 def sinh(x: Number) -> Number:
-    high = {"float": 90.0, "double": 711.0}[x.type]
-    n, r, t = _terms(abs(x).at_most(high))
-    # e = exp(|x|) - 1 below the bound, where its square does not overflow.
-    e = _minus_one(_power_of_two(n.at_most(60.0)), r, t)
-    near = (e + e / (e + 1.0)) * 0.5
-    far = scale(r + t + 1.0, n - 1.0)
-    return select(n > 30.0, far, near).with_sign_of(x)
+    half = _half_exp(x)
+    far = half - 0.25 / half
+    return select(abs(x) < 1.0, _odd(x, _SINH), far.with_sign_of(x))
 
 
 def cosh(x: Number) -> Number:
-    high = {"float": 90.0, "double": 711.0}[x.type]
-    n, r, t = _terms(abs(x).at_most(high))
-    half = scale(r + t + 1.0, n - 1.0)
+    half = _half_exp(x)
     return half + 0.25 / half
 
 
