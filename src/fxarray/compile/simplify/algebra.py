@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fxarray.compile.simplify.indexing import INDEX_RULES
 from fxarray.compile.simplify.moves import MOVE_RULES
 from fxarray.compile.simplify.rewriting import Rewriter
 from fxarray.core import dtypes
@@ -205,6 +206,9 @@ def _convert(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> 
 
 def _select(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> Atom | None:
     which, *cases = inputs
+    repeated = rewriter.definition(which)
+    if repeated is not None and repeated.op.name == "broadcast_in_dim":
+        which = repeated.inputs[0]  # one choice for all elements, if it is a literal
     value = literal_value(which)
     if value is not None:
         return _same_shape(equation, cases[min(max(int(value), 0), len(cases) - 1)])
@@ -230,4 +234,5 @@ _RULES: dict[str, Rule] = {
     "select_n": _select,
     **dict.fromkeys(["copy", "stop_gradient", "checkpoint_name"], _identity),
     **MOVE_RULES,
+    **INDEX_RULES,
 }
