@@ -16,6 +16,7 @@ rely on them:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +52,11 @@ from fxarray.kernel.scalars import numpy_dtype
 from fxarray.kernel.sizes import Size
 
 MODES = frozenset(["set", "add", "mul", "min", "max"])
+
+
+def checking() -> bool:
+    """Whether every step of compiling is checked: FXARRAY_CHECK is set, and not to 0."""
+    return os.environ.get("FXARRAY_CHECK", "") not in ("", "0")
 
 
 def check_kernel(kernel: Kernel) -> None:

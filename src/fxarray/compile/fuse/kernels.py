@@ -16,6 +16,7 @@ from fxarray.core.caches import register_cache
 from fxarray.core.primitive import Primitive
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Builder, Index, Lowered, Value
+from fxarray.kernel.check import check_kernel, checking
 from fxarray.kernel.indices import NotAffine, SplitAxis
 from fxarray.kernel.ir import Affine, Bound, Buffer, Const, Contract, Kernel
 from fxarray.kernel.sizes import Size
@@ -173,6 +174,8 @@ def region_kernel(region: Region) -> RegionKernel:
     known = _KERNELS.get(region)
     if known is None:
         known = _lower(region)
+        if checking():
+            check_kernel(known.kernel)
         if len(_KERNELS) >= _LIMIT:
             _KERNELS.clear()
         _KERNELS[region] = known
