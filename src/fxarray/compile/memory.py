@@ -39,7 +39,8 @@ def plan(
     graph: Graph,
     donated: Iterable[int] = (),
     in_place: Callable[[CallStep], Pairs] | None = None,
-    scratch: Callable[[KernelStep | CallStep], Size] | None = None,
+    scratch: Callable[[Step], Size] | None = None,
+    whole: Callable[[Step], bool] | None = None,
 ) -> Plan:
     """Plan a graph's memory.
 
@@ -48,8 +49,10 @@ def plan(
       donated: positions of inputs whose memory the call may reuse.
       in_place: for a call, pairs of an output and the input that it may overwrite.
       scratch: bytes of scratch memory that a step needs.
+      whole: whether the device runs a step as one routine; loops and branches of which it says so
+        read their inputs before they write their outputs.
     """
-    return _Planner(frozenset(donated), in_place, scratch).plan(graph)
+    return _Planner(frozenset(donated), in_place, scratch, whole).plan(graph)
 
 
 class _Planner:
@@ -57,11 +60,13 @@ class _Planner:
         self,
         donated: frozenset[int],
         in_place: Callable[[CallStep], Pairs] | None,
-        scratch: Callable[[KernelStep | CallStep], Size] | None,
+        scratch: Callable[[Step], Size] | None,
+        whole: Callable[[Step], bool] | None,
     ) -> None:
         self.donated = donated
         self.in_place = in_place
         self.scratch = scratch
+        self.whole = whole
         self.time = 0
         self.temporaries: list[Block] = []
         self.reuse: dict[int, int] = {}
@@ -141,8 +146,9 @@ class _Planner:
                 block.find().first = min(block.find().first, self.time)
                 touch(block.find(), self.time)
                 scope.blocks[slot.root] = block
+            is_whole = self.whole is not None and self.whole(step)
             match step:
-                case KernelStep() | CallStep():
+                case _ if is_whole or isinstance(step, KernelStep | CallStep):
                     size = self.scratch(step) if self.scratch else 0
                     if size != 0:
                         scope.scratch[position] = self.temporary(size)
@@ -152,7 +158,7 @@ class _Planner:
                     self.scan_step(scope, position, step)
                 case BranchStep():
                     self.branch_step(scope, position, step)
-                case CopyStep():
+                case _:
                     pass
             self.read(scope, reads(step))
             for slot in writes(step):

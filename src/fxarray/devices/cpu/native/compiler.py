@@ -1,8 +1,10 @@
 """From LLVM text to an object or to assembly.
 
 Of LLVM's passes only `sroa` runs, which turns counters and accumulators into registers: on what we
-write, more passes cost several times the rest and gain nothing. Objects use the small code model
-and are position-independent, so constants are read relative to the instruction.
+write, more passes cost several times the rest and gain nothing. Modules with functions to be
+inlined are tiny and run for long (loops of scalars), so they get the few passes that tidy up after
+that; the second `sroa` sees values whose addresses were in memory until the first. Objects use the
+small code model and are position-independent, so constants are read relative to the instruction.
 """
 
 from __future__ import annotations
@@ -142,7 +144,7 @@ def _emit_directly(text: str, target: Target, as_object: bool) -> bytes:
             if call["VerifyModule"](module, ctypes.byref(message.pointer)):
                 raise CompilerError(_explain(message.take(), text))
             message.take()
-            _run_sroa(module, machine)
+            _run_passes(module, machine, _INLINED if _has_inlined(text) else ("SROA",))
             buffer = call["TargetMachineEmitToMemory"](
                 machine, module, int(as_object), ctypes.byref(message.pointer)
             )
@@ -158,12 +160,20 @@ def _emit_directly(text: str, target: Target, as_object: bool) -> bytes:
             call["DisposeModule"](module)
 
 
-def _run_sroa(module: int, machine: int) -> None:
+_INLINED = ("AlwaysInliner", "SROA", "SROA", "InstCombine", "SimplifyCFG")
+
+
+def _has_inlined(text: str) -> bool:
+    return " alwaysinline " in text
+
+
+def _run_passes(module: int, machine: int, names: Sequence[str]) -> None:
     call = functions
     options = call["CreatePipelineTuningOptions"](1, 0)
     builder = call["CreatePassBuilder"](machine, options)
     passes = call["CreateNewModulePassManager"]()
-    call["module_AddSROAPass"](passes)
+    for name in names:
+        call[f"module_Add{name}Pass"](passes)
     call["RunNewModulePassManager"](passes, module, builder)
     call["DisposeNewModulePassManger"](passes)
     call["DisposePassBuilder"](builder)
@@ -179,7 +189,13 @@ def _emit_publicly(text: str, target: Target, as_object: bool) -> bytes:
     except RuntimeError as error:
         raise CompilerError(_explain(str(error), text)) from None
     passes = llvm.create_new_module_pass_manager()
+    if _has_inlined(text):
+        passes.add_always_inliner_pass()
+        passes.add_sroa_pass()
     passes.add_sroa_pass()
+    if _has_inlined(text):
+        passes.add_instruction_combine_pass()
+        passes.add_simplify_cfg_pass()
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(1))
     passes.run(module, builder)
     if as_object:

@@ -14,6 +14,8 @@ from fxarray.compile.graph import (
     ScanStep,
     Step,
     WhileStep,
+    reads,
+    writes,
 )
 from fxarray.devices.cpu.native.routine import (
     Address,
@@ -35,7 +37,8 @@ def assemble(graph: Graph, plan: Plan, routines: Mapping[Step, Routine | None]) 
     Args:
       graph: the graph.
       plan: its memory plan.
-      routines: of each KernelStep and CallStep, at any depth; None for those of the host.
+      routines: of each KernelStep and CallStep, at any depth, None for those of the host; and of
+        loops that are one routine.
     """
     code = Code(len(graph.inputs), plan.fresh)
     assembler = _Assembler(code, routines)
@@ -52,13 +55,13 @@ class _Assembler:
 
     def graph(self, graph: Graph, scope: Scope) -> None:
         for position, step in enumerate(graph.steps):
+            routine = self.routines.get(step)
+            if routine is not None:
+                self.call(step, routine, scope, scope.scratch.get(position))
+                continue
             match step:
                 case KernelStep() | CallStep():
-                    routine = self.routines[step]
-                    if routine is None:
-                        self.host(step, scope)
-                    else:
-                        self.call(step, routine, scope, scope.scratch.get(position))
+                    self.host(step, scope)
                 case CopyStep():
                     source = scope.block(step.source_slot)
                     self.moves([Move(source, scope.block(step.target))], step)
@@ -69,17 +72,15 @@ class _Assembler:
                 case BranchStep():
                     self.branch_step(step, scope, position)
 
-    def call(
-        self, step: KernelStep | CallStep, routine: Routine, scope: Scope, scratch: Block | None
-    ) -> None:
-        code = self.code
+    def call(self, step: Step, routine: Routine, scope: Scope, scratch: Block | None) -> None:
+        code, inputs, outputs = self.code, reads(step), writes(step)
         first = len(code.words)
         for word in routine.words:
             match word:
                 case InputPointer():
-                    code.word(scope.block(step.inputs[word.number]))
+                    code.word(scope.block(inputs[word.number]))
                 case OutputPointer():
-                    code.word(scope.block(step.outputs[word.number]))
+                    code.word(scope.block(outputs[word.number]))
                 case ScratchPointer():
                     code.word(scratch)
                 case SizeWord():

@@ -25,6 +25,7 @@ from fxarray.devices.cpu.native.runtime import default_runtime
 from fxarray.devices.cpu.native.target import Target, host
 from fxarray.devices.cpu.program.assemble import assemble
 from fxarray.devices.cpu.program.code import Code
+from fxarray.devices.cpu.program.loops import loop_routine
 from fxarray.kernel import sizes
 from fxarray.kernel.sizes import Size
 
@@ -42,7 +43,8 @@ class Compiled(NamedTuple):
       simplified: after the passes over Programs.
       graph: its steps.
       plan: its memory.
-      routines: of its steps, at any depth; None for those of the host.
+      routines: of its steps, at any depth, None for those of the host; of loops, only of those that
+        are one routine.
       code: its instructions.
       entries: addresses of the modules that the instructions call.
       checked: whether to check what is planned.
@@ -57,15 +59,28 @@ class Compiled(NamedTuple):
     entries: Sequence[int]
     checked: bool
 
+    def is_whole(self, step: Step) -> bool:
+        """Whether a step is one routine."""
+        return self.routines.get(step) is not None
 
-def steps_of(graph: Graph) -> Iterator[tuple[Step, Size]]:
-    """All steps, also in loops and branches, and how often each runs (in a while loop, once)."""
+
+def steps_of(
+    graph: Graph, whole: Callable[[Step], bool] | None = None
+) -> Iterator[tuple[Step, Size]]:
+    """All steps, also in loops and branches, and how often each runs (in a while loop, once).
+
+    Args:
+      graph: the graph.
+      whole: of loops that have been seen, which are not to be looked into.
+    """
     waiting: list[tuple[Graph, Size]] = [(graph, 1)]
     while waiting:
         current, times = waiting.pop()
         for step in current.steps:
             yield step, times
             match step:
+                case WhileStep() | ScanStep() if whole is not None and whole(step):
+                    pass
                 case WhileStep():
                     waiting += [(step.condition, times), (step.body, times)]
                 case ScanStep():
@@ -99,17 +114,21 @@ def compile_graph(
     """
     target, threads = host(), default_runtime().threads
     routines: dict[Step, Routine | None] = {}
-    for step, _ in steps_of(graph):
-        if isinstance(step, KernelStep | CallStep) and step not in routines:
+    for step, _ in steps_of(graph, lambda step: routines.get(step) is not None):
+        if isinstance(step, KernelStep | CallStep):
             routines[step] = routine(step, target)
+        elif isinstance(step, WhileStep | ScanStep):
+            found = loop_routine(step, lambda kernel: routine(kernel, target))
+            if found is not None:
+                routines[step] = found
 
-    def scratch(step: KernelStep | CallStep) -> Size:
+    def scratch(step: Step) -> Size:
         found = routines[step]
         if found is None:
             return 0
         return sizes.add(found.scratch, sizes.multiply(found.thread_scratch, threads))
 
-    memory = plan(graph, donated, in_place, scratch)
+    memory = plan(graph, donated, in_place, scratch, lambda step: step in routines)
     code = assemble(graph, memory, routines)
     entries = addresses(list(code.texts))
     checked = os.environ.get("FXARRAY_CHECK", "") not in ("", "0")

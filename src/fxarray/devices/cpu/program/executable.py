@@ -14,6 +14,7 @@ import numpy as np
 
 from fxarray.compile.backend import Call, NotConcreteError
 from fxarray.compile.blocks import Plan
+from fxarray.compile.graph import ScanStep, WhileStep
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.context import context
@@ -35,6 +36,7 @@ from fxarray.primitives.numeric_checks import checks_wanted, is_offending, offen
 from fxarray.primitives.support import quietly
 
 _SIZES_LIMIT = 256
+_OUTSIDE = (Operation.HOST, Operation.TURN, Operation.REPORT)
 # Below so many bytes and operations a call is shorter than another thread's turn to begin.
 _LONG_WORK = 1 << 15
 
@@ -65,8 +67,8 @@ class Bound:
         self.values = dict(values)
         self.record = self._record(code)
         self._may_stop = any(
-            operation in (Operation.HOST, Operation.TURN, Operation.REPORT)
-            for operation, _, _ in code.instructions
+            operation in _OUTSIDE or isinstance(step, WhileStep | ScanStep)
+            for operation, _, step in code.instructions
         )
         self._target = Target(
             entry=walker(),

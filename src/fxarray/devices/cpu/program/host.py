@@ -110,6 +110,8 @@ def run_step(step: HostStep, addresses: Sequence[int]) -> None:
 
 
 def _call(number: int, words: int, counters: int) -> int:
+    if _calls.error is not None:  # the program is on its way out
+        return 1
     try:
         if number == SIGNALS:
             _look_for_signals(counters)

@@ -9,6 +9,8 @@ from fxarray.compile.graph import (
     CallStep,
     KernelStep,
     Slot,
+    reads,
+    writes,
 )
 from fxarray.compile.graph_text import graph_text
 from fxarray.core import dtypes
@@ -61,15 +63,15 @@ def cost(compiled: Compiled, values: Mapping[str, int]) -> Mapping[str, float]:
     """Floating-point operations, bytes read and written, and the number of kernels and calls."""
     flops = moved = 0
     counts: Counter[str] = Counter()
-    for step, times in steps_of(compiled.graph):
-        if not isinstance(step, KernelStep | CallStep):
+    for step, times in steps_of(compiled.graph, compiled.is_whole):
+        if not isinstance(step, KernelStep | CallStep) and not compiled.is_whole(step):
             continue
-        counts["kernels" if isinstance(step, KernelStep) else "calls"] += 1
+        counts["calls" if isinstance(step, CallStep) else "kernels"] += 1
         routine = compiled.routines[step]
         often = _number(times, values)
         if routine is None:
             counts["host calls"] += 1
-            moved += often * sum(_bytes(s, values) for s in (*step.inputs, *step.outputs))
+            moved += often * sum(_bytes(s, values) for s in (*reads(step), *writes(step)))
         else:
             flops += often * _number(routine.flops, values)
             moved += often * _number(routine.bytes_moved, values)
