@@ -111,8 +111,6 @@ def streamed(kernel: Kernel, schedule: Schedule) -> bool:
 
     That saves reading what is overwritten: a third of the traffic of two inputs and an output.
     """
-    if any(isinstance(node, Reduce | Scan) for node in kernel.body):
-        return False
     moved = 0
     for buffer in {n.buffer for n in kernel.body if isinstance(n, Load | Store)}:
         size = sizes.product(buffer.shape)
