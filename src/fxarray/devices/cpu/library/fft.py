@@ -17,21 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
-
-import numpy as np
 
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit import memory
-from fxarray.devices.cpu.emit.constants import splat_operand
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
-from fxarray.devices.cpu.emit.lanes import iota, tail_mask
-from fxarray.devices.cpu.emit.number import Number, select
-from fxarray.devices.cpu.emit.types import Value, compute_type, itemsize
+from fxarray.devices.cpu.emit.lanes import tail_mask
+from fxarray.devices.cpu.emit.number import select
+from fxarray.devices.cpu.emit.types import Value, itemsize
 from fxarray.devices.cpu.library.butterflies import (
-    Buffer,
     Complex,
     Get,
     Put,
@@ -40,113 +34,16 @@ from fxarray.devices.cpu.library.butterflies import (
     write_transform,
 )
 from fxarray.devices.cpu.library.elements import short_dtype
-from fxarray.devices.cpu.library.text import (
-    Layout,
-    ModuleText,
-    part_bounds,
-    run_parts,
-)
-from fxarray.devices.cpu.native.routine import Address, Routine, SizeWord
+from fxarray.devices.cpu.library.fft_elements import Axis, Elements
+from fxarray.devices.cpu.library.fft_tables import cut, makes, padded
+from fxarray.devices.cpu.library.text import Layout, part_bounds, run_parts
+from fxarray.devices.cpu.native.routine import Routine, SizeWord
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
 from fxarray.primitives.fft import FFT, IFFT, IRFFT, RFFT, Fft
 
-# Rows that are at least so long are cut in two; longer transforms than the second are not made in
-# lanes.
-CUT, LONGEST = 100, 1 << 14
 # Elements in a part.
 PART_ELEMENTS = 1 << 15
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """A transform along one dimension of an array seen as (outer, n, inner).
-
-    Args:
-      n: its length.
-      inner: the elements beside it; 0 for the last dimension, which is one of rows.
-      source: where elements are: "in0", "out0" or "middle", scratch memory of the result's shape.
-      target: where results go.
-      given: of elements on the source's side: "complex", "real" or "half" of a spectrum.
-      wanted: of results: "complex", "real" or "half".
-      inverse: whether parts are exchanged.
-      scale: a factor of results.
-    """
-
-    n: int
-    inner: int
-    source: str
-    target: str
-    given: str
-    wanted: str
-    inverse: bool
-    scale: float
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def _roots(numbers: Any, n: int) -> Any:
-    """exp(-2 pi i k / n) for integers k, exact where it can be."""
-    k = np.asarray(numbers, np.int64) % n
-    # By symmetry angles are at most 1/8 of a turn, where sine and cosine are most exact.
-    eighth = (8 * k) // n
-    turns = (eighth + 1) // 2
-    angle = 2 * np.pi * (k - turns * (n / 4)) / n
-    return np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[turns % 4]
-
-
-@cache
-def _table(kind: str, n: int, other: int, dtype: str) -> Any:
-    """A table of complex numbers, kept for as long as the process lives, since code points to it.
-
-    Args:
-      kind: "roots" of a transform of length n; "cut", those that multiply columns, `other` to a
-        row; "chirp" and "spectrum", of a convolution of length `other`.
-      n: the length.
-      other: another length.
-      dtype: of the numbers.
-    """
-    if kind == "roots":
-        table = _roots(np.arange(n), n)
-    elif kind == "cut":
-        table = _roots(np.arange(n // other)[:, None] * np.arange(other)[None, :], n)
-    else:
-        squares = np.arange(n, dtype=np.int64) ** 2 % (2 * n)
-        chirp = _roots(squares, 2 * n)
-        table = chirp
-        if kind == "spectrum":
-            line = np.zeros(other, np.complex128)
-            line[:n] = chirp.conj()
-            line[other - n + 1 :] = chirp[1:][::-1].conj()
-            # With the factor of the inverse transform.
-            table = np.fft.fft(line) / other
-    return np.ascontiguousarray(table.astype({"c64": np.complex64, "c128": np.complex128}[dtype]))
-
-
-def cut(n: int) -> tuple[int, int] | None:
-    """Two factors of n, as equal as possible, whose transforms have passes; None if none are."""
-    if n < CUT:
-        return None
-    for a in range(math.isqrt(n), 7, -1):
-        if n % a == 0 and radices(a) and radices(n // a):
-            return (a, n // a) if n // a <= LONGEST else None
-    return None
-
-
-def _padded(n: int) -> int:
-    """The length of the convolution that makes a transform of length n."""
-    return 1 << (2 * n - 2).bit_length()
-
-
-def _makes(n: int, last: bool) -> bool:
-    """Whether transforms of a length are made here."""
-    if last and cut(n):
-        return True
-    return n <= LONGEST and (radices(n) is not None or _padded(n) <= LONGEST)
-
-
-# --- the routine ----------------------------------------------------------------------------------
 
 
 def fft_routine(
@@ -157,7 +54,7 @@ def fft_routine(
     lengths = op.lengths
     if any(size == 0 for size in (*lengths, *x.shape, *result.shape)):
         return None
-    if not all(_makes(n, k == len(lengths) - 1) for k, n in enumerate(lengths)):
+    if not all(makes(n, k == len(lengths) - 1) for k, n in enumerate(lengths)):
         return None
     shape = sizes.kernel_shape(result.shape)
     if op.kind == IRFFT:
@@ -184,51 +81,34 @@ def fft_routine(
     )
 
 
-def _plan(op: Fft, last: int) -> list[_Axis]:
+def _plan(op: Fft, last: int) -> list[Axis]:
     """Transforms along single dimensions, one after the other."""
     inverse = op.kind in (IFFT, IRFFT)
     *others, n = op.lengths
     scale = 1 / math.prod(op.lengths) if inverse else 1.0
-    axes: list[_Axis] = []
+    axes: list[Axis] = []
     inner = [math.prod([*others[d + 1 :], last]) for d in range(len(others))]
     around = list(zip(others, inner, strict=True))[::-1]
     if op.kind == IRFFT:
         place = "in0"
         for length, beside in around:
-            axes.append(_Axis(length, beside, place, "middle", "complex", "complex", True, 1.0))
+            axes.append(Axis(length, beside, place, "middle", "complex", "complex", True, 1.0))
             place = "middle"
-        axes.append(_Axis(n, 0, place, "out0", "half", "real", True, scale))
+        axes.append(Axis(n, 0, place, "out0", "half", "real", True, scale))
         return axes
     given = "real" if op.kind == RFFT else "complex"
     wanted = "half" if op.kind == RFFT else "complex"
-    axes.append(_Axis(n, 0, "in0", "out0", given, wanted, inverse, scale))
+    axes.append(Axis(n, 0, "in0", "out0", given, wanted, inverse, scale))
     for length, beside in around:
-        axes.append(_Axis(length, beside, "out0", "out0", "complex", "complex", inverse, 1.0))
+        axes.append(Axis(length, beside, "out0", "out0", "complex", "complex", inverse, 1.0))
     assert op.kind in (FFT, IFFT, RFFT)
     return axes
 
 
-class _Writer:
+class _Writer(Elements):
     """Writes the functions of a transform."""
 
-    def __init__(
-        self, layout: Layout, dtype: str, target: Target, rows: sizes.Size, last: int
-    ) -> None:
-        self.layout = layout
-        self.dtype = dtype
-        self.real = {"c64": "f32", "c128": "f64"}[dtype]
-        self.type = compute_type(self.real)
-        self.lanes = target.vector_bytes // itemsize(self.real)
-        self.rows = rows
-        self.last = last
-        self.text = ModuleText()
-        self.shared: sizes.Size = 0
-        self.own = 0
-        self.places: dict[str, Operand] = {}
-        layout.append("own", SizeWord(0))
-        layout.append("shared", SizeWord(0))
-
-    def module(self, axes: Sequence[_Axis]) -> str:
+    def module(self, axes: Sequence[Axis]) -> str:
         """The whole module."""
         phases: list[tuple[str, sizes.Size]] = []
         if any(axis.target == "middle" for axis in axes):
@@ -250,120 +130,15 @@ class _Writer:
             run_parts(e, name, self.layout.size(e, f"parts_{name}"))
         return self.text.text()
 
-    # --- memory -----------------------------------------------------------------------------------
-
-    def _table(self, f: FunctionText, kind: str, n: int, other: int = 0) -> Operand:
-        name = f"table_{kind}_{n}_{other}"
-        if name not in self.layout.places:
-            self.layout.append(name, Address(_table(kind, n, other, self.dtype).ctypes.data))
-        return self.layout.pointer(f, name)
-
-    def _pointer(self, f: FunctionText, place: str) -> Operand:
-        return self.layout.pointer(f, "scratch" if place == "middle" else place)
-
-    def _scratch(self, f: FunctionText, *elements: int) -> list[Operand]:
-        """Memory of this thread for so many complex vectors (of all lanes), each time."""
-        size = 2 * self.lanes * itemsize(self.real)
-        shared = f.new(f"and i64 {f.add(self.layout.size(f, 'shared'), 63)}, -64")
-        base = f.add(shared, f.multiply("%thread", self.layout.size(f, "own")))
-        pointer = f.offset(self.layout.pointer(f, "scratch"), base)
-        pointers: list[Operand] = []
-        used = 0
-        for count in elements:
-            pointers.append(f.offset(pointer, used))
-            used += count * size
-        self.own = max(self.own, used)
-        return pointers
-
-    def _buffer(self, f: FunctionText, pointer: Operand) -> Buffer:
-        return Buffer(f, pointer, self.type, self.lanes)
-
-    # --- elements ---------------------------------------------------------------------------------
-
-    def _zero(self, f: FunctionText) -> Number:
-        return Number(f, self.type, self.lanes, "zeroinitializer")
-
-    def _of_value(self, f: FunctionText, value: Value) -> Complex:
-        parts = [Number(f, self.type, self.lanes, part) for part in value.parts]
-        return Complex(parts[0], parts[1] if len(parts) > 1 else self._zero(f))
-
-    def _load(
-        self,
-        f: FunctionText,
-        axis: _Axis,
-        pointer: Operand,
-        first: Operand,
-        step: int,
-        mask: Operand,
-    ) -> Complex:
-        """Elements first, first + step, ... of an array of complex or real numbers."""
-        dtype = self.real if axis.given == "real" else self.dtype
-        where = f.offset(pointer, f.multiply(first, itemsize(dtype)))
-        loaded = memory.load_strided(f, where, step, dtype, self.lanes, mask)
-        value = self._of_value(f, loaded)
-        return value.swapped() if axis.inverse else value
-
-    def _load_half(
-        self, f: FunctionText, axis: _Axis, row: Operand, i: Number, rows: Number, mask: Operand
-    ) -> Complex:
-        """Elements i (a vector of i64) of rows of which the first half is given."""
-        n = axis.n
-        upper = i > n // 2
-        place = select(upper, n - i, i)
-        offsets = rows * (n // 2 + 1) + place
-        loaded = memory.gather(f, row, offsets.operand, self.dtype, self.lanes, mask)
-        value = self._of_value(f, loaded)
-        im = select(upper, -value.im, value.im)
-        # Imaginary parts that the spectrum of real numbers does not have are ignored.
-        alone = place.equals(0)
-        if n % 2 == 0:
-            alone = alone | place.equals(n // 2)
-        return Complex(value.re, select(alone, 0.0, im)).swapped()
-
-    def _store(
-        self,
-        f: FunctionText,
-        axis: _Axis,
-        value: Complex,
-        pointer: Operand,
-        first: Operand,
-        step: int,
-        mask: Operand,
-    ) -> None:
-        """Results to elements first, first + step, ..."""
-        if axis.scale != 1.0:
-            value = value.scaled(axis.scale)
-        value = value.swapped() if axis.inverse else value
-        dtype = self.real if axis.wanted == "real" else self.dtype
-        parts = (value.re.operand,)
-        if axis.wanted != "real":
-            parts = (value.re.operand, value.im.operand)
-        where = f.offset(pointer, f.multiply(first, itemsize(dtype)))
-        memory.store_strided(f, Value(dtype, self.lanes, parts), where, step, mask)
-
-    def _splat(self, f: FunctionText, value: Operand) -> Number:
-        return Number(f, "i64", self.lanes, splat_operand(f, value, "i64", self.lanes))
-
-    def _numbers(self, f: FunctionText) -> Number:
-        return Number(f, "i64", self.lanes, iota(f, self.lanes, "i64"))
-
     # --- transforms in lanes ----------------------------------------------------------------------
 
-    def _lengths(self, axis: _Axis) -> tuple[int, int]:
-        """The sizes of a row of elements and of results."""
-        half = axis.n // 2 + 1
-        return (
-            half if axis.given == "half" else axis.n,
-            half if axis.wanted == "half" else axis.n,
-        )
-
-    def _write_lanes(self, name: str, axis: _Axis) -> tuple[str, sizes.Size]:
+    def _write_lanes(self, name: str, axis: Axis) -> tuple[str, sizes.Size]:
         """A transform whose lanes are elements beside each other, or rows; its name and parts."""
         f = self.text.part(name)
         lanes = self.lanes
         n, inner = axis.n, axis.inner
-        given, wanted = self._lengths(axis)
-        source, target = self._pointer(f, axis.source), self._pointer(f, axis.target)
+        given, wanted = axis.lengths
+        source, target = self.pointer(f, axis.source), self.pointer(f, axis.target)
         if inner == 0:
             count = self.rows
             groups = _ceiling(count, lanes)
@@ -383,15 +158,13 @@ class _Writer:
             def get(i: Operand) -> Complex:
                 if axis.given == "half":
                     place = f.offset(source, f.multiply(row, itemsize(self.dtype)))
-                    return self._load_half(
-                        f, axis, place, self._splat(f, i), self._numbers(f), mask
-                    )
-                return self._load(f, axis, source, f.add(row, i), given, mask)
+                    return self.load_half(f, axis, place, self.splat(f, i), self.numbers(f), mask)
+                return self.load(f, axis, source, f.add(row, i), given, mask)
 
             def put(k: Operand, value: Complex) -> None:
                 def write() -> None:
                     position = f.add(f.multiply(first, wanted), k)
-                    self._store(f, axis, value, target, position, wanted, mask)
+                    self.store(f, axis, value, target, position, wanted, mask)
 
                 if axis.wanted == "half":
                     f.branch(f.new(f"icmp slt i64 {k}, {wanted}"), write)
@@ -408,11 +181,11 @@ class _Writer:
             base = f.add(f.multiply(outer, n * inner), column)
 
             def get(i: Operand) -> Complex:
-                return self._load(f, axis, source, f.add(base, f.multiply(i, inner)), 1, mask)
+                return self.load(f, axis, source, f.add(base, f.multiply(i, inner)), 1, mask)
 
             def put(k: Operand, value: Complex) -> None:
                 position = f.add(base, f.multiply(k, inner))
-                self._store(f, axis, value, target, position, 1, mask)
+                self.store(f, axis, value, target, position, 1, mask)
 
             transform(get, put)
 
@@ -422,9 +195,9 @@ class _Writer:
     def _transform(self, f: FunctionText, n: int) -> Any:
         """`transform(get, put)`, of length n."""
         if radices(n) is not None or n == 1:
-            pointers = self._scratch(f, n, n)
-            buffers = [self._buffer(f, pointer) for pointer in pointers]
-            table = self._table(f, "roots", n)
+            pointers = self.scratch(f, n, n)
+            buffers = [self.buffer(f, pointer) for pointer in pointers]
+            table = self.roots(f, "roots", n)
 
             def direct(get: Get, put: Put) -> None:
                 if n == 1:
@@ -441,19 +214,19 @@ class _Writer:
         j k = (j^2 + k^2 - (k - j)^2) / 2, so with c_j = exp(-pi i j^2 / n) the transform is
         c_k sum_j (x_j c_j) conj(c_(k - j)).
         """
-        size = _padded(n)
-        pointers = self._scratch(f, size, size, size)
-        line, *buffers = [self._buffer(f, pointer) for pointer in pointers]
-        table = self._table(f, "roots", size)
-        chirp = self._table(f, "chirp", n)
-        spectrum = self._table(f, "spectrum", n, size)
+        size = padded(n)
+        pointers = self.scratch(f, size, size, size)
+        line, *buffers = [self.buffer(f, pointer) for pointer in pointers]
+        table = self.roots(f, "roots", size)
+        chirp = self.roots(f, "chirp", n)
+        spectrum = self.roots(f, "spectrum", n, size)
 
         def number(place: Operand, k: Operand) -> Complex:
             return root(f, place, k, self.type, self.lanes)
 
         def transform(get: Get, put: Put) -> None:
             f.loop(0, n, 1, lambda j: line.put(j, get(j) * number(chirp, j)))
-            nothing = Complex(self._zero(f), self._zero(f))
+            nothing = Complex(self.zero(f), self.zero(f))
             f.loop(n, str(size), 1, lambda j: line.put(j, nothing))
 
             def multiplied(k: Operand, value: Complex) -> None:
@@ -472,7 +245,7 @@ class _Writer:
     # --- rows cut in two --------------------------------------------------------------------------
 
     def _write_cut(
-        self, name: str, axis: _Axis, halves: tuple[int, int]
+        self, name: str, axis: Axis, halves: tuple[int, int]
     ) -> list[tuple[str, sizes.Size]]:
         """A transform of long rows; the names and parts of its phases."""
         a, b = halves
@@ -505,7 +278,7 @@ class _Writer:
         low, high = part_bounds(f, self.layout.size(f, "rows"), each)
         # The row between its phases stands behind the buffers of both.
         vectors = -(-axis.n // self.lanes)
-        between = self._scratch(f, 2 * max(a, b), vectors)[1]
+        between = self.scratch(f, 2 * max(a, b), vectors)[1]
 
         def one(row: Operand) -> None:
             for count, write in ((b, self._columns), (a, self._rows)):
@@ -518,7 +291,7 @@ class _Writer:
     def _columns(
         self,
         f: FunctionText,
-        axis: _Axis,
+        axis: Axis,
         halves: tuple[int, int],
         row: Operand,
         between: Operand,
@@ -526,9 +299,9 @@ class _Writer:
     ) -> None:
         """Transform columns of the row seen as a matrix, multiply them, and store the matrix."""
         a, b = halves
-        given, _ = self._lengths(axis)
-        source = self._pointer(f, axis.source)
-        roots = self._table(f, "cut", axis.n, b)
+        given, _ = axis.lengths
+        source = self.pointer(f, axis.source)
+        roots = self.roots(f, "cut", axis.n, b)
         transform = self._transform(f, a)
         base = f.multiply(row, given)
 
@@ -540,17 +313,17 @@ class _Writer:
                 first = f.add(f.multiply(i, b), column)
                 if axis.given == "half":
                     place = f.offset(source, f.multiply(base, itemsize(self.dtype)))
-                    index = self._splat(f, first) + self._numbers(f)
+                    index = self.splat(f, first) + self.numbers(f)
                     # Lanes beyond the columns stay inside of the row.
                     inside = select(index > axis.n - 1, 0, index)
-                    return self._load_half(f, axis, place, inside, self._numbers(f).like(0), mask)
-                return self._load(f, axis, source, f.add(base, first), 1, mask)
+                    return self.load_half(f, axis, place, inside, self.numbers(f).like(0), mask)
+                return self.load(f, axis, source, f.add(base, first), 1, mask)
 
             def put(k: Operand, value: Complex) -> None:
                 position = f.add(f.multiply(k, b), column)
                 place = f.multiply(position, itemsize(self.dtype))
                 loaded = memory.load(f, f.offset(roots, place), self.dtype, self.lanes, mask)
-                value = value * self._of_value(f, loaded)
+                value = value * self.of_value(f, loaded)
                 parts = (value.re.operand, value.im.operand)
                 stored = Value(self.dtype, self.lanes, parts)
                 memory.store(f, stored, f.offset(between, place), mask)
@@ -562,7 +335,7 @@ class _Writer:
     def _rows(
         self,
         f: FunctionText,
-        axis: _Axis,
+        axis: Axis,
         halves: tuple[int, int],
         row: Operand,
         between: Operand,
@@ -570,8 +343,8 @@ class _Writer:
     ) -> None:
         """Transform rows of the matrix: their results are columns of the transform."""
         a, b = halves
-        _, wanted = self._lengths(axis)
-        target = self._pointer(f, axis.target)
+        _, wanted = axis.lengths
+        target = self.pointer(f, axis.target)
         transform = self._transform(f, b)
         base = f.multiply(row, wanted)
 
@@ -584,13 +357,13 @@ class _Writer:
                 position = f.add(f.multiply(first, b), i)
                 place = f.offset(between, f.multiply(position, itemsize(self.dtype)))
                 loaded = memory.load_strided(f, place, b, self.dtype, self.lanes, mask)
-                return self._of_value(f, loaded)
+                return self.of_value(f, loaded)
 
             def put(k: Operand, value: Complex) -> None:
                 position = f.add(f.multiply(k, a), first)
 
                 def write(mask: Operand) -> None:
-                    self._store(f, axis, value, target, f.add(base, position), 1, mask)
+                    self.store(f, axis, value, target, f.add(base, position), 1, mask)
 
                 if axis.wanted != "half":
                     write(mask)
