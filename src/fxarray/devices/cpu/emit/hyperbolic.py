@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from fxarray.devices.cpu.emit.exponential import COEFFICIENTS, exp, reduce_by_log2, scale
 from fxarray.devices.cpu.emit.logarithm import log1p
 from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
+from fxarray.devices.cpu.emit.outline import outlined
 
 # Minimax fits in powers of x**2, to the error relative to the function: (tanh(x) - x) / x**3 for
 # |x| <= 0.6, and (sinh(x) - x) / x**3 for |x| <= 1.
@@ -80,9 +82,18 @@ def cosh(x: Number) -> Number:
     return half + 0.25 / half
 
 
+def _in_double(name: str, formula: Callable[[Number], Number], x: Number) -> Number:
+    """A formula in float64, as a function of its own."""
+    wide = x.to_double() if x.type == "float" else x
+    (result,) = outlined(name, lambda a: (formula(a),), wide)
+    return result.to_float() if x.type == "float" else result
+
+
 def asinh(x: Number) -> Number:
-    if x.type == "float":
-        return asinh(x.to_double()).to_float()
+    return _in_double("asinh", _asinh, x)
+
+
+def _asinh(x: Number) -> Number:
     size = abs(x)
     large = size > 2.0**28
     square = size * size
@@ -92,8 +103,10 @@ def asinh(x: Number) -> Number:
 
 
 def acosh(x: Number) -> Number:
-    if x.type == "float":
-        return acosh(x.to_double()).to_float()
+    return _in_double("acosh", _acosh, x)
+
+
+def _acosh(x: Number) -> Number:
     large = x > 2.0**28
     t = x - 1.0
     root = t.fma(t, t * 2.0).sqrt()
@@ -103,8 +116,10 @@ def acosh(x: Number) -> Number:
 
 
 def atanh(x: Number) -> Number:
-    if x.type == "float":
-        return atanh(x.to_double()).to_float()
+    return _in_double("atanh", _atanh, x)
+
+
+def _atanh(x: Number) -> Number:
     size = abs(x)
     value = log1p(size * 2.0 / (1.0 - size)) * 0.5
     return select(size > 1.0, float("nan"), value).with_sign_of(x)

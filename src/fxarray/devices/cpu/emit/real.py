@@ -65,7 +65,7 @@ def _fma(a: Number, b: Number, c: Number) -> Number:
 
 def remainder(x: Number, y: Number) -> Number:
     """The remainder of x / y with the sign of x, exact."""
-    (result,) = outlined("remainder", lambda a, b: (_remainder(a, b),), x, y)
+    (result,) = outlined("remainder", lambda a, b: (_remainder(a, b),), x, y, widest="double")
     return result
 
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import math
 
-from fxarray.devices.cpu.emit.number import Number, exact_sum, literal_vector, polynomial, select
+from fxarray.devices.cpu.emit.number import (
+    Number,
+    exact_product,
+    exact_sum,
+    literal_vector,
+    polynomial,
+    select,
+)
 from fxarray.devices.cpu.emit.outline import outlined
 from fxarray.devices.cpu.emit.types import vector_type
 
@@ -134,7 +141,7 @@ def _reduce_large(x: Number, *usual: Number) -> tuple[Number, ...]:
     large = (x > _BOUND[x.type]) & (x < float("inf"))
 
     def reduce_again() -> None:
-        n, r, low = outlined("reduce", _payne_hanek, x.to_double())
+        n, r, low = outlined("reduce", _payne_hanek, x.to_double(), rare=True)
         if x.type == "float":
             narrow = r.to_float()
             n, r, low = n.to_float(), narrow, (r - narrow.to_double()).to_float()
@@ -155,24 +162,17 @@ def _modulo(x: Number, period: float) -> Number:
     return x - (x * (1 / period)).round() * period
 
 
-def _pieces(x: Number) -> list[Number]:
-    """Numbers whose sum is x * 2/pi up to a multiple of 4, to 2**-150.
+def _scaled(x: Number) -> tuple[Number, Number]:
+    """j, and x * 2**(-53 * j), which is below 2**108.
 
     With exponent e of x and j = floor((e - 54) / 53), what stands before bit 53 * j of 2/pi times x
-    is a multiple of 4. x * 2**(-53 * j) is below 2**108, so five pieces of 53 bits are enough.
+    is a multiple of 4. The five pieces of 53 bits from there on give x * 2/pi modulo 4 to 2**-150.
     """
     bits = x.bits
     above = ((bits >> 52) - (1023 + 54)).intrinsic("smax", 0).intrinsic("smin", 969)
     # Division by 53, right for numbers up to 969.
     first = (above * 1237) >> 16
-    scaled = (bits - ((first * 53) << 52)).as_float("double")
-    table = _table(x)
-    products: list[Number] = []
-    for piece in range(_PIECES):
-        chunk = _look_up(table, first + piece) * 2.0 ** (-53 * piece)
-        high = scaled * chunk
-        products += [high, scaled.fma(chunk, -high)]
-    return products
+    return first, (bits - ((first * 53) << 52)).as_float("double")
 
 
 def _table(x: Number) -> str:
@@ -198,12 +198,35 @@ def _look_up(table: str, index: Number) -> Number:
 
 def _payne_hanek(x: Number) -> tuple[Number, ...]:
     """n modulo 4, r and low of x = n * pi/2 + r + low, in float64."""
-    # A sum of three parts, of which the first is exact modulo 4.
-    total, low, lowest = x.like(0.0), x.like(0.0), x.like(0.0)
-    for piece in _pieces(x):
-        total, error = exact_sum(total, _modulo(piece, 4.0))
-        low, error = exact_sum(low, error)
-        lowest = lowest + error
+    f, type_ = x.f, x.whole_type
+    first, scaled = _scaled(x)
+    table = _table(x)
+    # The place in the table, what is multiplied by it, and a sum of three parts, of which the first
+    # is exact modulo 4.
+    places = [f.alloca(first.whole_type, first.operand), f.alloca(type_, scaled.operand)]
+    places += [f.alloca(type_, x.like(0.0).operand) for _ in range(3)]
+
+    def read() -> list[Number]:
+        types = ("i64", *["double"] * 4)
+        return [
+            Number(f, t, x.lanes, f.new(f"load {vector_type(t, x.lanes)}, ptr {place}"))
+            for t, place in zip(types, places, strict=True)
+        ]
+
+    def add_piece(_: str) -> None:
+        index, factor, total, low, lowest = read()
+        chunk = _look_up(table, index)
+        product, rest = exact_product(factor, chunk)
+        for part in (product, rest):
+            total, error = exact_sum(total, _modulo(part, 4.0))
+            low, error = exact_sum(low, error)
+            lowest = lowest + error
+        following = (index + 1, factor * 2.0**-53, total, low, lowest)
+        for place, number in zip(places, following, strict=True):
+            f.do(f"store {number.whole_type} {number.operand}, ptr {place}")
+
+    f.loop(0, _PIECES, 1, add_piece)
+    _, _, total, low, lowest = read()
     turns = _modulo(total, 4.0)
     n = turns.round()
     high, error = exact_sum(turns - n, low)
