@@ -23,12 +23,14 @@ from fxarray.compile.graph import (
     Step,
     WhileStep,
 )
+from fxarray.compile.graph_check import check_graph
 from fxarray.core import dtypes
 from fxarray.core.ir import Atom, Equation, Literal, Program, Var
 from fxarray.core.primitive import Primitive
 from fxarray.core.types import ArrayType
 from fxarray.kernel import sizes
 from fxarray.kernel.build import kernel_dtype
+from fxarray.kernel.check import checking
 from fxarray.primitives.control.cond import Cond
 from fxarray.primitives.control.scan import Scan
 from fxarray.primitives.control.surgery import split
@@ -42,7 +44,10 @@ def fuse(program: Program, policy: Policy = DEFAULT_POLICY) -> Graph:
       program: simplified, so without calls.
       policy: what the device can render.
     """
-    return _Fuser(program, policy).run()
+    graph = _Fuser(program, policy).run()
+    if checking():
+        check_graph(graph)
+    return graph
 
 
 class _Fuser:
