@@ -6,7 +6,7 @@ from typing import Any
 
 from fxarray.compile.fuse.group import Group
 from fxarray.compile.fuse.kernels import External, Operand, Region, Result
-from fxarray.compile.fuse.summary import summaries
+from fxarray.compile.fuse.summary import Summary, summaries
 from fxarray.core.ir import Literal, Program, Var
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Index, kernel_dtype
@@ -101,17 +101,28 @@ class Part:
         equation = self.program.equations[self.members[place]]
         made = {v: n for n, m in enumerate(self.members) for _, v in _outputs(self.program, m)}
         before = [made[a] for a in equation.inputs if type(a) is Var and a in made]  # type: ignore[index]
-        if before:
-            return self.cut(before[0])
-        return None if len(self.members) == 1 else self.cut(place)
+        computed = [number for number in before if not self._is_view(number)]
+        if computed:
+            return self.cut(computed[0])
+        # What is only moved is best read by the product itself.
+        after = any(m > self.members[place] for m in self.members)
+        if after:
+            return self.cut(place)
+        return self.cut(before[0]) if before else None
+
+    def _summaries(self, number: int) -> tuple[Summary, ...]:
+        equation = self.program.equations[self.members[number]]
+        inputs = [atom.type for atom in equation.inputs]
+        found = summaries(equation.op, inputs, [v.type for v in equation.outputs])
+        return tuple([summary for summary in found if summary is not None])
+
+    def _is_view(self, number: int) -> bool:
+        return all(summary.is_view for summary in self._summaries(number))
 
     def _product(self) -> int:
         """The number of the last operation that is a product."""
         for place in range(len(self.members) - 1, -1, -1):
-            equation = self.program.equations[self.members[place]]
-            inputs = [atom.type for atom in equation.inputs]
-            found = summaries(equation.op, inputs, [v.type for v in equation.outputs])
-            if any(summary is not None and summary.contract for summary in found):
+            if any(summary.contract for summary in self._summaries(place)):
                 return place
         raise AssertionError("a kernel has a Contract that no operation made")
 

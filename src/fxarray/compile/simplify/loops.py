@@ -87,7 +87,7 @@ def _scan(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> Non
     steps = op.length
     if not op.bounded and isinstance(steps, int):
         small = steps * len(op.body.equations) <= _FEW and not _has_inner(op.body)
-        if steps == 1 or (steps > 0 and small):
+        if steps == 1 or (0 < steps <= _STEPS and small):
             rewriter.replace(equation.outputs, _unrolled(rewriter, equation, op, inputs))
             return
     count, consts, carry, xs = op.parts(inputs)
