@@ -99,6 +99,20 @@ DTYPES = [
 ]
 
 
+def test_products_in_blocks_of_a_matrix_unit_equal_those_of_vectors(check: Check) -> None:
+    # Where the processor has such a unit these shapes go to it; elsewhere to vectors.
+    for a, total in (("bf16", "f32"), ("i8", "i32"), ("u8", "i32")):
+        for shape in [(0, 32, 32, 64), (0, 50, 70, 100), (2, 33, 40, 130), (0, 200, 100, 2500)]:
+            for transposed in ("", "a", "b"):
+                check(product(*shape, transposed, a, total))
+    k = Builder("mixed", {"m": 40, "n": 50, "k": 70, "j": 3})
+    x, y = k.input("x", (40, 3, 70), "u8"), k.input("y", (3, 50, 70), "i8")
+    z = k.output("z", (40, 50), "i32")
+    value = k.contract(k.load(x, "mjk"), k.load(y, "jnk"), ("j", "k"), "i32")
+    k.store(z, "mn", value)
+    check(k.build())
+
+
 @pytest.mark.parametrize(("dtype", "accumulator", "result"), DTYPES)
 def test_products_of_all_dtypes(check: Check, dtype: str, accumulator: str, result: str) -> None:
     for shape in [(0, 5, 7, 3), (0, 33, 70, 35), (2, 17, 40, 70), (0, 150, 100, 65)]:

@@ -51,6 +51,7 @@ WORDS = (
     "a_words",  # where the words of each function start
     "b_words",
     "epilogue_words",
+    "result_words",  # an operand's, of the result that whole tiles are stored to
     "item",  # bytes of a number of an operand that is not packed
     "scratch",
     "thread_offset",  # in scratch: memory of the threads
@@ -78,12 +79,14 @@ class Shape:
       split: whether parts of the sum are summed apart.
       bands: whether pieces of the sum are outside of panels, for a second operand that is large and
         read where it lies: so it is read row after row.
+      store: whether the epilogue does nothing but store: then micro-kernels store whole tiles.
     """
 
     pack_a: bool
     pack_b: str
     split: bool = False
     bands: bool = False
+    store: bool = False
 
 
 class _Part:
@@ -174,6 +177,9 @@ class _Product(_Part):
         self.a_words = self.section("a_words")
         self.b_words = self.section("b_words")
         self.epilogue_words = self.section("epilogue_words")
+        self.result_words = self.section("result_words")
+        self.result_row = f.load_word(self.result_words, OPERAND_WORDS.index("row_stride"))
+        self.result = "null"
         self.tiles = self.count("rows", "height")
         self.panels = self.count("columns", "width")
         thread = f.add(self.word("thread_offset"), f.multiply("%thread", self.word("thread_bytes")))
@@ -214,6 +220,8 @@ class _Product(_Part):
                 self.a_start = self.operand(self.a_words, batch_number)
             if self.shape.pack_b == "no":
                 self.b_start = self.operand(self.b_words, batch_number)
+            if self.shape.store:
+                self.result = self.operand(self.result_words, batch_number)
             f.loop(
                 rows[0],
                 rows[1],
@@ -314,6 +322,26 @@ class _Product(_Part):
                 number = f.add(number, f.subtract(panel, self.columns[0]))
             return f.offset(self.own_tiles, f.multiply(number, self.word("tile_bytes")))
 
+        def whole(tile: Operand) -> Operand:
+            """Whether a tile is stored by the micro-kernel."""
+            _, rows = self.rows(tile)
+            high = f.new(f"icmp eq i64 {rows}, {self.word('height')}")
+            wide = f.new(f"icmp eq i64 {some}, {self.word('width')}")
+            return f.new(f"and i1 {high}, {wide}")
+
+        def target(tile: Operand) -> tuple[Operand, Operand]:
+            """Where the micro-kernel stores a tile, and the distance of its rows."""
+            own, distance = address(tile), self.word("width")
+            if not self.shape.store:
+                return own, distance
+            place = f.multiply(f.multiply(tile, self.word("height")), self.result_row)
+            place = f.multiply(f.add(place, column), self.word("item"))
+            result, direct = f.offset(self.result, place), whole(tile)
+            return (
+                f.new(f"select i1 {direct}, ptr {result}, ptr {own}"),
+                f.new(f"select i1 {direct}, i64 {self.result_row}, i64 {distance}"),
+            )
+
         def multiply(tile: Operand, step: Operand, count: Operand, first: Operand) -> None:
             if self.shape.pack_a:
                 a = f.offset(self.own, f.multiply(f.subtract(tile, block), self.a_bytes))
@@ -334,15 +362,21 @@ class _Product(_Part):
                 a = f.offset(self.a_start, f.multiply(place, self.word("item")))
                 strides = f"i64 {row_stride}, i64 {step_stride}"
             b = f.offset(b_start, f.multiply(step, b_step_bytes))
+            place, distance = target(tile)
             f.do(
                 f"call void {self.pointer('micro')}(i64 {count}, ptr {a}, {strides}, ptr {b}, "
-                f"i64 {b_step}, ptr {address(tile)}, i64 {self.word('width')}, i64 {some}, "
-                f"i1 {first})"
+                f"i64 {b_step}, ptr {place}, i64 {distance}, i64 {some}, i1 {first})"
             )
 
         def finish(tile: Operand) -> None:
             if self.shape.split:
                 return
+            if self.shape.store:
+                f.branch(f.new(f"xor i1 {whole(tile)}, true"), lambda: complete(tile))
+                return
+            complete(tile)
+
+        def complete(tile: Operand) -> None:
             place = address(tile)
             row, rows = self.rows(tile)
             if not self.shape.pack_a:

@@ -6,8 +6,9 @@ pairs of 16-bit numbers that one instruction multiplies and adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fxarray.devices.cpu.contraction.matrix_unit import usable
 from fxarray.devices.cpu.emit.types import is_complex, is_float, is_integer, itemsize, part_dtype
 from fxarray.devices.cpu.native.target import Target
 
@@ -23,6 +24,7 @@ class Form:
       height: the greatest number of rows of a tile.
       vectors: vectors in one row of a tile.
       complex: whether the numbers are complex, as pairs of rows and pairs of steps.
+      unit: the instruction of a matrix unit that multiplies and adds whole blocks, or "".
     """
 
     dtype: str
@@ -31,11 +33,17 @@ class Form:
     height: int
     vectors: int
     complex: bool = False
+    unit: str = ""
 
     @property
     def pair(self) -> int:
-        """Packed numbers of one row in one step along the sum."""
-        return 1 if self.packed == self.dtype else 2
+        """Packed numbers of one row in one place of a panel."""
+        return itemsize(self.dtype) // itemsize(self.packed)
+
+    @property
+    def places(self) -> int:
+        """Places of one row in one step along the sum: a matrix unit takes blocks of 64 bytes."""
+        return 16 if self.unit else 1
 
     @property
     def width(self) -> int:
@@ -54,7 +62,7 @@ class Form:
 
     @property
     def steps(self) -> int:
-        """Steps that one number along the sum takes (`pair` numbers take one step)."""
+        """Rows of a panel that one number along the sum takes."""
         return 2 if self.complex else 1
 
     def padded(self, rows: int) -> int:
@@ -74,14 +82,29 @@ def _tile(target: Target) -> tuple[int, int]:
     return 6, 2
 
 
+def _unit(a: str, b: str, accumulator: str, target: Target) -> str:
+    """The matrix unit's instruction for a product, if there is one."""
+    if accumulator == "f32" and a == b == "bf16" and usable(target, "amx-bf16"):
+        return "dpbf16ps"
+    if accumulator in ("i32", "u32") and {a, b} <= {"i8", "u8"} and usable(target, "amx-int8"):
+        return f"dpb{a[0].replace('i', 's')}{b[0].replace('i', 's')}d"
+    return ""
+
+
 def form_of(a: str, b: str, accumulator: str, target: Target) -> Form:
     """The arithmetic for operands of dtypes `a` and `b`, summed in dtype `accumulator`."""
+    unit = _unit(a, b, accumulator, target)
+    if unit:
+        dtype = "f32" if unit == "dpbf16ps" else "i32"
+        return Form(dtype, "bf16" if dtype == "f32" else "i8", 16, 32, 2, unit=unit)
     height, vectors = _tile(target)
     dtype = part_dtype(accumulator)
     packed = dtype
     if is_float(dtype) and dtype != "f64":
         dtype = packed = "f32"
-        if a == b == "bf16" and target.vector_bytes == 64 and target.has("avx512bf16"):
+        # Where there is a matrix unit, the same processor's vectors of pairs are slow.
+        pairs = target.vector_bytes == 64 and target.has("avx512bf16")
+        if a == b == "bf16" and pairs and not target.has("amx-bf16"):
             packed = "bf16"
     elif not is_float(dtype):
         wide = is_integer(dtype) and itemsize(dtype) == 8
@@ -90,3 +113,9 @@ def form_of(a: str, b: str, accumulator: str, target: Target) -> Form:
             packed = "i16" if {a, b} <= {"i8", "u8", "i4", "u4", "i2", "u2", "i16"} else dtype
     lanes = target.vector_bytes // itemsize(dtype)
     return Form(dtype, packed, lanes, height, vectors, is_complex(accumulator))
+
+
+def one_by_one(accumulator: str, target: Target) -> Form:
+    """The arithmetic that takes numbers of the accumulator's type one by one."""
+    form = form_of(accumulator, accumulator, accumulator, target)
+    return replace(form, packed=form.dtype)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from fxarray.devices.cpu.contraction.forms import Form
+from fxarray.devices.cpu.contraction.matrix_unit import micro_kernel
 from fxarray.devices.cpu.emit.function import FunctionText, Operand, module
 from fxarray.devices.cpu.native.target import Target
 
@@ -142,6 +143,8 @@ class _Micro:
 def packed(form: Form, rows: int, target: Target) -> str:
     """Both operands are packed: step after step the rows of `a`, in whole vectors, and a row of
     `b`, a tile's width."""
+    if form.unit:
+        return micro_kernel(form.unit, _SIGNATURE)
     micro = _Micro(form, target)
     f = micro.f
     element = form.element if form.pair == 1 else "i32"

@@ -85,6 +85,7 @@ class Side:
       value: the number of its value in the kernel.
       batch, rows, depth: axes.
       along: "rows" or "depth": what the lanes run along.
+      packed: the dtype that values are packed in.
     """
 
     form: Form
@@ -95,15 +96,18 @@ class Side:
     rows: Group
     depth: Group
     along: str
+    packed: str = ""
 
     @property
-    def pairs(self) -> Group:
-        """The axes of the sum, counted in steps of pairs."""
+    def places(self) -> Group:
+        """The axes of the sum, counted in places of the panel."""
         if self.form.pair == 1 or not self.depth:
             return self.depth
-        last = self.depth[-1]
-        half = -(-last.size // 2) if isinstance(last.size, int) else last.size
-        return (*self.depth[:-1], Run(last.axis, half, last.others))
+        last, block = self.depth[-1], self.form.pair * self.form.places
+        size = last.size
+        if isinstance(size, int):
+            size = -(-size // block) * self.form.places
+        return (*self.depth[:-1], Run(last.axis, size, last.others))
 
 
 class Packing:
@@ -122,6 +126,9 @@ class Packing:
         batch = place(piece, side.batch, "%batch") if side.batch else {}
 
         def steps(at_step: Operand, step_count: Operand, depth: dict[str, Operand]) -> None:
+            if side.form.unit and side.first:
+                self.blocks({**batch, **depth}, at_step, step_count)
+                return
             if side.along == "depth":
                 self.along_depth({**batch, **depth}, at_step, step_count)
                 return
@@ -132,7 +139,8 @@ class Packing:
 
             stretches(piece, side.rows, "%row", "%rows", rows)
 
-        stretches(piece, side.pairs, "%step", "%steps", steps)
+        first, count = [piece.f.multiply(x, side.form.places) for x in ("%step", "%steps")]
+        stretches(piece, side.places, first, count, steps)
         return module([(self.f, self.f.definition(_SIGNATURE))])
 
     @property
@@ -198,10 +206,11 @@ class Packing:
             if side.depth:
                 axis = side.depth[-1].axis
                 number = f.add(base[axis], k)
-                if form.pair == 2:
-                    number = f.add(f.multiply(number, 2), offset)
+                if form.pair > 1:
+                    number = f.add(f.multiply(number, form.pair), offset)
                     size = self.piece.size(side.depth[-1].size)
-                    missing = f.new(f"icmp sge i64 {number}, {size}") if offset else None
+                    if offset or form.unit:
+                        missing = f.new(f"icmp sge i64 {number}, {size}")
                 here[axis] = number
             position = Position(here, row_axis, self.chunk, mask)
             found.append(self._packed(position, missing))
@@ -229,7 +238,7 @@ class Packing:
     def _dtype(self) -> str:
         if self.form.complex:
             return {"f32": "c64", "f64": "c128"}[self.form.dtype]
-        return self.form.packed
+        return self.side.packed or self.form.packed
 
     def _evaluate(self, position: Position, dtype: str) -> Value:
         value = Evaluator(self.piece, position).value(self.side.value)
@@ -239,8 +248,8 @@ class Packing:
     def _rows_of(self, found: list[Value]) -> list[Operand]:
         """The vectors of the panel, one or two rows, that values along rows make."""
         f, form = self.f, self.form
-        if form.pair == 2:
-            return [self._interleaved(*[self._bits(value) for value in found])]
+        if form.pair > 1:
+            return [self._interleaved([self._bits(value) for value in found])]
         (value,) = found
         if not form.complex:
             return [value.operand]
@@ -255,18 +264,24 @@ class Packing:
         ]
 
     def _bits(self, value: Value) -> Operand:
-        """Values as 16-bit integers, as they are stored."""
-        if value.dtype == "i16":
+        """Values as integers, as they are stored."""
+        if value.dtype in ("i16", "u16", "i8", "u8"):
             return value.operand
         f = self.f
         cell = f.alloca(f"<{value.lanes} x i16>")
         memory.store(f, value, cell)
         return f.new(f"load <{value.lanes} x i16>, ptr {cell}")
 
-    def _interleaved(self, low: Operand, high: Operand) -> Operand:
+    def _interleaved(self, parts: list[Operand]) -> Operand:
+        """Two or four vectors, neighbours of the same row side by side."""
         lanes = self.form.lanes
-        both = self._zip(low, high, lanes, "i16")
-        return self.f.new(f"bitcast <{2 * lanes} x i16> {both} to <{lanes} x i32>")
+        element = f"i{32 // self.form.pair}"
+        if len(parts) == 4:
+            even = self._zip(parts[0], parts[2], lanes, element)
+            odd = self._zip(parts[1], parts[3], lanes, element)
+            parts, lanes = [even, odd], 2 * lanes
+        both = self._zip(parts[0], parts[1], lanes, element)
+        return self.f.new(f"bitcast <{2 * lanes} x {element}> {both} to <{self.form.lanes} x i32>")
 
     def _zip(self, a: Operand, b: Operand, lanes: int, element: str) -> Operand:
         order = ", ".join(f"i32 {i // 2 + (i % 2) * lanes}" for i in range(2 * lanes))
@@ -297,9 +312,7 @@ class Packing:
 
     # --- lanes along the sum ----------------------------------------------------------------------
 
-    def along_depth(
-        self, base: dict[str, Operand], at_step: Operand, step_count: Operand
-    ) -> None:
+    def along_depth(self, base: dict[str, Operand], at_step: Operand, step_count: Operand) -> None:
         """Blocks of as many rows as steps, transposed."""
         f, side, form = self.f, self.side, self.form
         lanes = form.lanes
@@ -324,9 +337,9 @@ class Packing:
                     number = f.add("%row", f.add(start, r))
                     mine = {**here, **place(self.piece, side.rows, number)}
                     position = Position(mine, depth_axis, numbers, mask)
-                    vector = self._evaluate(position, form.packed)
+                    vector = self._evaluate(position, self._dtype())
                     f_place = f.offset(block, r, type_)
-                    if form.pair == 2:
+                    if form.pair > 1:
                         memory.store(f, self._masked(vector, mask), f_place)
                     else:
                         f.do(f"store {type_} {vector.operand}, ptr {f_place}")
@@ -365,6 +378,29 @@ class Packing:
 
         f.loop(0, step_count, lanes, steps)
 
+    def blocks(self, base: dict[str, Operand], at_place: Operand, count: Operand) -> None:
+        """Blocks of 64 bytes of each row, one row after the other, as matrix units take them."""
+        f, side, form = self.f, self.side, self.form
+        numbers = form.places * form.pair
+        depth_axis = side.depth[-1].axis
+        whole = self.piece.size(side.depth[-1].size)
+
+        def block(k: Operand) -> None:
+            first = f.multiply(f.add(base[depth_axis], k), form.pair)
+            mask = emit_lanes.tail_mask(f, f.subtract(whole, first), numbers)
+            out = f.offset("%out", f.multiply(f.add(at_place, k), side.width * form.item))
+
+            def row(r: Operand) -> None:
+                mine = {**base, depth_axis: first}
+                mine.update(place(self.piece, side.rows, f.add("%row", r)))
+                value = self._evaluate(Position(mine, depth_axis, numbers, mask), self._dtype())
+                target = f.offset(out, f.multiply(r, form.places * form.item))
+                memory.store(f, self._masked(value, mask), target)
+
+            f.loop(0, "%rows", 1, row)
+
+        f.loop(0, count, form.places, block)
+
     def _masked(self, value: Value, mask: Operand) -> Value:
         """Zero where the mask is not set, so that the odd end of a pair adds nothing."""
         f = self.f
@@ -386,8 +422,8 @@ def steps_of(group: Group, form: Form) -> sizes.Size:
     result: sizes.Size = 1
     for position, run in enumerate(group):
         size = run.size
-        if position == len(group) - 1 and form.pair == 2:
+        if position == len(group) - 1 and form.pair > 1:
             assert isinstance(size, int)
-            size = -(-size // 2)
+            size = -(-size // (form.pair * form.places))
         result = sizes.multiply(result, size)
     return result

@@ -15,7 +15,6 @@ from fxarray.kernel.ir import Affine, Contract, Iota, Kernel, Load, Op, Reduce, 
 from fxarray.kernel.rewrite import needed
 from fxarray.kernel.sizes import Size
 
-
 # Neighbours in memory that are worth loading as vectors.
 _LONG = 8
 

@@ -16,7 +16,7 @@ from fxarray.devices.cpu.contraction import micro
 from fxarray.devices.cpu.contraction.driver import WORDS, Shape, driver, merge
 from fxarray.devices.cpu.contraction.epilogue import epilogue, single
 from fxarray.devices.cpu.contraction.evaluate import Piece
-from fxarray.devices.cpu.contraction.forms import Form, form_of
+from fxarray.devices.cpu.contraction.forms import Form, form_of, one_by_one
 from fxarray.devices.cpu.contraction.panels import Side, pack, steps_of
 from fxarray.devices.cpu.contraction.recognise import (
     Group,
@@ -34,6 +34,7 @@ from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.native.routine import (
     FunctionPointer,
     InputPointer,
+    OutputPointer,
     Routine,
     ScratchPointer,
     SizeWord,
@@ -41,7 +42,7 @@ from fxarray.devices.cpu.native.routine import (
 )
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
-from fxarray.kernel.ir import Affine, Buffer, Kernel, Load
+from fxarray.kernel.ir import Affine, Buffer, Kernel, Load, Store
 from fxarray.kernel.rewrite import needed
 from fxarray.kernel.sizes import Size
 
@@ -83,6 +84,7 @@ class Operand:
       inner: the number of inner batches.
       strides: of outer batches, inner batches, rows, and the sum.
       dtype: of the buffer.
+      output: whether it is an output instead.
     """
 
     buffer: int
@@ -90,11 +92,13 @@ class Operand:
     inner: Size
     strides: tuple[Size, Size, Size, Size]
     dtype: str
+    output: bool = False
 
     @property
     def words(self) -> tuple[Word, ...]:
         numbers = (self.start, self.inner, *self.strides)
-        return (InputPointer(self.buffer), *[SizeWord(number) for number in numbers])
+        pointer = OutputPointer if self.output else InputPointer
+        return (pointer(self.buffer), *[SizeWord(number) for number in numbers])
 
 
 class _Plan:
@@ -106,12 +110,14 @@ class _Plan:
         node = product.node
         a, b = kernel.dtypes[product.a], kernel.dtypes[product.b]
         form = form_of(a, b, node.dtype, target)
-        if not product.depth or not isinstance(product.depth[-1].size, int):
-            form = replace(form, packed=form.dtype)
         self.rows, self.columns = total(product.rows), total(product.columns)
+        if form.unit and not self._worth_blocks():
+            form = form_of(a, b, node.dtype, replace(target, features=""))
+        if not product.depth or not isinstance(product.depth[-1].size, int):
+            form = one_by_one(node.dtype, target)
         self.batches = total(product.batch)
         columns = sizes.typical(self.columns)
-        if isinstance(self.columns, int) and target.vector_bytes == 64:
+        if isinstance(self.columns, int) and target.vector_bytes == 64 and not form.unit:
             if columns <= form.lanes:
                 form = replace(form, vectors=1)
             elif 2 * form.lanes < columns <= 3 * form.lanes:
@@ -130,13 +136,53 @@ class _Plan:
             self.form = replace(form, height=min(form.height, 8))
         self.height = self._height()
 
+    def _worth_blocks(self) -> bool:
+        """Whether the matrix unit's large blocks are filled."""
+        group = self.product.depth
+        known = bool(group) and isinstance(group[-1].size, int) and group[-1].size >= 32
+        rows, columns = sizes.typical(self.rows), sizes.typical(self.columns)
+        return known and min(rows, columns) >= 16 and rows * columns >= 1024
+
     def _height(self) -> int:
         """Rows of the product in a tile: few rows are dealt out evenly."""
+        if self.form.unit:
+            return self.form.height
         most = self.form.height // self.form.steps
         if isinstance(self.rows, int) and self.rows < 8 * most:
             tiles = max(1, -(-self.rows // most))
             return max(1, -(-self.rows // tiles))
         return most
+
+    def _result(self) -> Operand | None:
+        """Where the sums are stored as they are, if that is all that the epilogue does."""
+        kernel, product, form = self.kernel, self.product, self.form
+        if len(product.stores) != 1 or form.complex:
+            return None
+        (number,) = product.stores
+        node = kernel.body[number]
+        assert isinstance(node, Store)
+        if node.value != product.number or node.bounds or any(i.values for i in node.index):
+            return None
+        if node.buffer.dtype != form.dtype or product.node.dtype != form.dtype:
+            return None
+        groups = [
+            collapse(kernel, group, [number])
+            for group in (product.batch, product.rows, product.columns)
+        ]
+        batch, rows, columns = groups
+        if len(batch) > 2 or len(rows) > 1 or len(columns) != 1:
+            return None
+        index = node.buffer.flat(node.index)
+        if index.coefficient(columns[0].axis) != 1:
+            return None
+        strides = [index.coefficient(run.axis) for run in batch]
+        outer, inner = ([0, 0, *strides])[-2:]
+        row = index.coefficient(rows[0].axis) if rows else 0
+        number = [buffer.name for buffer in kernel.outputs].index(node.buffer.name)
+        size = batch[-1].size if batch else 1
+        size = max(size, 1) if isinstance(size, int) else size
+        strides = (outer, inner, row, 1)
+        return Operand(number, index.constant, size, strides, form.dtype, output=True)
 
     def _plain(self, value: int, rows: Group) -> Operand | None:
         kernel, product = self.kernel, self.product
@@ -167,7 +213,7 @@ class _Plan:
         form = self.form
         rows, columns = sizes.typical(self.rows), sizes.typical(self.columns)
         depth, batches = sizes.typical(self.steps), sizes.typical(self.batches)
-        simple = form.pair == 1 and not form.complex
+        simple = form.pair == 1 and not form.complex and not form.unit
         a, b = self.a_plain, self.b_plain
         a_direct = (
             simple
@@ -234,14 +280,20 @@ class _Plan:
 
     def routine(self) -> Routine:
         form, product = self.form, self.product
+        result = self._result()
         shape = self.shape
+        shape = replace(shape, store=result is not None and not shape.split)
         parts = self._parts(shape)
         padded = form.padded(self.height * form.steps)
-        a_step = padded * form.item * form.steps
-        b_step = form.width * form.item * form.steps
+        a_step = padded * form.item * form.steps * form.places
+        b_step = form.width * form.item * form.steps * form.places
         tile = self.height * form.steps * form.width * form.item
         depth = sizes.typical(self.steps)
         block = max(1, min(16, _BLOCK_BYTES // max(1, depth * a_step)))
+        columns = sizes.typical(self.columns)
+        if form.unit and columns // form.width * depth * b_step <= 4 * _BLOCK_BYTES:
+            # All panels stay in the cache as well, and results are written row after row.
+            block = 1
         if shape.split:
             block = max(1, min(16, parts[3] * _BLOCK_BYTES // max(1, depth * a_step)))
 
@@ -281,6 +333,8 @@ class _Plan:
         if not shape.pack_a or shape.pack_b == "no":
             text = micro.direct(form, self.height, form.vectors, self.target)
         nothing = SizeWord(0)
+        # Without a result to store to, any words may stand for it.
+        result_words = a_words if result is None else result.words
         values: dict[str, Word | Size] = {
             "rows": self.rows,
             "columns": self.columns,
@@ -292,7 +346,7 @@ class _Plan:
             "b_step_bytes": b_step,
             "tile_bytes": tile,
             "block": block,
-            "piece": _BAND if shape.bands else _PIECE,
+            "piece": _BAND if shape.bands else _PIECE // form.places,
             "batch_parts": parts[0],
             "row_parts": parts[1],
             "column_parts": parts[2],
@@ -305,6 +359,7 @@ class _Plan:
             "a_words": len(WORDS),
             "b_words": len(WORDS) + len(a_words),
             "epilogue_words": len(WORDS) + len(a_words) + len(b_words),
+            "result_words": len(WORDS) + len(a_words) + len(b_words) + len(piece.words),
             "item": form.item,
             "scratch": ScratchPointer(),
             "thread_offset": scratch,
@@ -317,7 +372,7 @@ class _Plan:
         work = sizes.product([self.rows, self.columns, self.batches, *self._depth_sizes(), 2])
         return Routine(
             driver(shape),
-            (*words, *a_words, *b_words, *piece.words),
+            (*words, *a_words, *b_words, *piece.words, *result_words),
             scratch,
             thread_bytes,
             sizes.multiply(work, 4 if form.complex else 1),
@@ -344,9 +399,10 @@ class _Plan:
             if form.complex and along == "depth":
                 along, contiguous = "rows", False
             batched = plain.strides[:2] != (0, 0)
-            known = _plain_pack(
-                form, first, width, plain.dtype, along, contiguous, batched, self.target
-            )
+            # What is packed as it is, is not looked at.
+            same = form.packed == plain.dtype == "bf16"
+            dtype = "u16" if same else plain.dtype
+            known = _plain_pack(form, first, width, dtype, along, contiguous, batched, self.target)
             depth = product.depth[-1].size if product.depth else 1
             return known.words(plain, depth), known.text
         value = product.a if first else product.b
@@ -431,7 +487,9 @@ def _plain_pack(
     kernel = Kernel("pack", (), (buffer,), (), (Load(buffer, (index,)),))
     batch = (Run("outer", 1), Run("inner", get["inner"])) if batched else ()
     depth_run = Run("depth", get["depth"])
-    side = Side(form, first, width, 0, batch, (Run("row", 1),), (depth_run,), along)
+    rows = (Run("row", 1),)
+    packed = "u16" if dtype == "u16" else ""
+    side = Side(form, first, width, 0, batch, rows, (depth_run,), along, packed)
     piece = Piece(kernel)
     with using(target):
         text = pack(piece, side)

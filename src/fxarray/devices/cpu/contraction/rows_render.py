@@ -11,11 +11,11 @@ for a tile of rows of a batch                         (parts)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fxarray.devices.cpu.contraction import micro
 from fxarray.devices.cpu.contraction.evaluate import Evaluator, Piece, Position
-from fxarray.devices.cpu.contraction.forms import Form, form_of
+from fxarray.devices.cpu.contraction.forms import Form, one_by_one
 from fxarray.devices.cpu.contraction.panels import Side, pack, place, steps_of
 from fxarray.devices.cpu.contraction.recognise import Group, Run, is_plain, total
 from fxarray.devices.cpu.contraction.rows import Rows, Second, costly
@@ -69,8 +69,7 @@ class RowsPlan:
         kernel = self.kernel
         node = kernel.body[rows.firsts[0].number]
         assert isinstance(node, Contract)
-        form = form_of(kernel.dtypes[node.a], kernel.dtypes[node.b], node.dtype, target)
-        self.form = form = replace(form, packed=form.dtype)
+        self.form = form = one_by_one(node.dtype, target)
         self.length = self.known(kernel.sizes[rows.along])
         count = self.known(total(rows.rows))
         self.height = min(form.height, -(-count // max(1, -(-count // form.height))))
