@@ -8,12 +8,10 @@ threads; a matrix is prepared, factorised and stored in the scratch memory of it
 from __future__ import annotations
 
 import ctypes
+import importlib
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
-
-import scipy.linalg.cython_blas
-import scipy.linalg.cython_lapack
 
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
@@ -42,9 +40,10 @@ PART_ELEMENTS = 1 << 13
 @cache
 def function_address(name: str) -> int:
     """The address of a LAPACK or BLAS function, such as "dgetrf"."""
-    linalg: Any = scipy.linalg
-    for module in (linalg.cython_lapack, linalg.cython_blas):
-        capsule = module.__pyx_capi__.get(name)
+    # SciPy's linear algebra takes long to import, and most programs have none.
+    for module in ("cython_lapack", "cython_blas"):
+        capsules = importlib.import_module(f"scipy.linalg.{module}")
+        capsule = capsules.__pyx_capi__.get(name)
         if capsule is not None:
             api = ctypes.pythonapi
             api.PyCapsule_GetName.restype = ctypes.c_char_p

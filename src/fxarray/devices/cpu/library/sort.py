@@ -21,10 +21,10 @@ from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library import elements
-from fxarray.devices.cpu.library.quick import define_quick_sort
-from fxarray.devices.cpu.library.radix import Records, define_radix_sort
-from fxarray.devices.cpu.library.segments import LISTS, define_segments
+from fxarray.devices.cpu.library.radix import Records
+from fxarray.devices.cpu.library.segments import LISTS
 from fxarray.devices.cpu.library.sort_lane import Lane, Plan
+from fxarray.devices.cpu.library.sorter import Sorter, add_sorter
 from fxarray.devices.cpu.library.text import (
     Layout,
     ModuleText,
@@ -62,6 +62,7 @@ def sort_routine(
     layout = Layout.of(
         len(inputs), len(outputs), {"n": n, "inner": inner, "lanes": lanes}, scratch=True
     )
+    add_sorter(layout, records, plan.quick)
     moved = sizes.multiply(sizes.multiply(n, lanes), 2 * sum(map(itemsize, dtypes)))
     long = plan.quick and sizes.typical(n) >= LONG and sizes.typical(lanes) < FEW
     copies = record_bytes(records, n)
@@ -120,19 +121,11 @@ def thread_records(
     return cut_records(f, base, records, n)
 
 
-def define_sorts(text: ModuleText, plan: Plan) -> None:
-    """Define `@sort_records` for a plan."""
-    define_radix_sort(text, plan.records, "@sort_quick" if plan.quick else "")
-    if plan.quick:
-        define_quick_sort(text, plan.records)
-
-
 # --- many lanes -----------------------------------------------------------------------------------
 
 
 def _lanes_module(plan: Plan, layout: Layout) -> str:
     text = ModuleText()
-    define_sorts(text, plan)
     f = text.part("sort_lanes")
     n, inner, lanes = (layout.size(f, name) for name in ("n", "inner", "lanes"))
     copies = thread_records(f, layout, plan.records, n)
@@ -179,7 +172,6 @@ def _long_module(plan: Plan, layout: Layout) -> str:
     """
     text = ModuleText()
     records = plan.records
-    define_sorts(text, plan)
 
     def shared(f: FunctionText) -> tuple[Operand, Operand, Operand]:
         return cut_records(f, layout.pointer(f, "scratch"), records, layout.size(f, "n"))
@@ -190,7 +182,6 @@ def _long_module(plan: Plan, layout: Layout) -> str:
         n, inner = layout.size(f, "n"), layout.size(f, "inner")
         return _lane(f, plan, layout, n, inner, number), copies
 
-    define_segments(text, records)
     fill = text.part("fill_chunk")
     lane, copies = current(fill)
     bounds = part_bounds(fill, lane.n, PART_ELEMENTS)
@@ -199,9 +190,8 @@ def _long_module(plan: Plan, layout: Layout) -> str:
     copies = shared(segment)
     place = segment.multiply("%thread", records.histogram_bytes)
     histograms = segment.offset(segment.offset(copies[2], LISTS), place)
-    segment.do(
-        f"call void @sort_listed(ptr {segment.offset(copies[2], 64)}, i64 %part, ptr {histograms})"
-    )
+    listed = segment.offset(copies[2], 64)
+    Sorter.of(segment, layout).sort_listed(listed, "%part", histograms)
     finish = text.part("finish_chunk")
     lane, copies = current(finish)
     lane.finish(copies[0], part_bounds(finish, lane.n, PART_ELEMENTS))
@@ -217,7 +207,7 @@ def _long_module(plan: Plan, layout: Layout) -> str:
         run_parts(e, "fill_chunk", chunks)
         listed = e.offset(rest, 64)
         e.do(f"store i64 0, ptr {listed}")
-        e.do(f"call void @list_segments(ptr {a}, ptr {b}, ptr {a}, i64 {n}, i64 0, ptr {listed})")
+        Sorter.of(e, layout).list_segments(a, b, n, listed)
         run_parts(e, "sort_segment", e.load_word(listed, 0))
         run_parts(e, "finish_chunk", chunks)
         _lane(e, plan, layout, n, layout.size(e, "inner"), number).restore_zeros(a, minus)

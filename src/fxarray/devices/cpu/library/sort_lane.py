@@ -10,6 +10,7 @@ from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library import elements, keys
 from fxarray.devices.cpu.library.quick import splat
 from fxarray.devices.cpu.library.radix import Records
+from fxarray.devices.cpu.library.sorter import Sorter
 from fxarray.devices.cpu.library.text import Layout, number, vector, vector_loop
 
 Bounds = tuple[Operand | int, Operand]
@@ -73,12 +74,7 @@ class Lane:
             first = f.new(f"icmp eq ptr {source}, {a}")
             b = f.new(f"select i1 {first}, ptr {b}, ptr {a}")
             a = source
-        result = f.alloca("ptr")
-        f.do(
-            f"call void @sort_records(ptr {a}, ptr {b}, i64 {self.n}, ptr {histograms}, "
-            f"ptr {result})"
-        )
-        return f.new(f"load ptr, ptr {result}")
+        return Sorter.of(f, self.layout).sort(a, b, self.n, histograms)
 
     # --- addresses --------------------------------------------------------------------------------
 

@@ -90,18 +90,19 @@ class ModuleText:
 
     def entry(self) -> FunctionText:
         """The function that the routine starts with."""
-        return self._function(ENTRY, "", "")
+        return self.function(ENTRY)
 
     def part(self, name: str) -> FunctionText:
         """A function of one part, with `%runtime`, `%arguments`, `%thread` and `%part`."""
         signature = f"@{name}(ptr %runtime, ptr %arguments, i64 %thread, i64 %part)"
-        return self._function(signature, "internal", "noinline")
+        return self.function(signature, "internal", "noinline")
 
     def inner(self, name: str, *parameters: str) -> FunctionText:
         """An internal function; parameters are such as "ptr %x"."""
-        return self._function(f"@{name}({', '.join(parameters)})", "internal", "noinline")
+        return self.function(f"@{name}({', '.join(parameters)})", "internal", "noinline")
 
-    def _function(self, signature: str, linkage: str, attributes: str) -> FunctionText:
+    def function(self, signature: str, linkage: str = "", attributes: str = "") -> FunctionText:
+        """Any function; see `FunctionText.definition`."""
         f = FunctionText()
         self.functions.append((f, signature, linkage, attributes))
         return f

@@ -20,12 +20,12 @@ from fxarray.devices.cpu.library.quick import splat
 from fxarray.devices.cpu.library.sort import (
     MAXIMUM,
     PART_ELEMENTS,
-    define_sorts,
     make_plan,
     record_bytes,
     thread_records,
 )
 from fxarray.devices.cpu.library.sort_lane import Plan
+from fxarray.devices.cpu.library.sorter import Sorter, add_sorter
 from fxarray.devices.cpu.library.text import (
     Layout,
     ModuleText,
@@ -58,6 +58,7 @@ def top_k_routine(
     dtype = elements.short_dtype(x)
     plan = make_plan([dtype, "u64"], 1, target)
     layout = Layout.of(1, 2, {"n": n, "inner": inner, "lanes": lanes, "k": k}, scratch=True)
+    add_sorter(layout, plan.records, plan.quick)
     capacity = sizes.add(sizes.multiply(k, 2), SLACK + 64)
     scratch = sizes.add(record_bytes(plan.records, capacity), plan.records.histogram_bytes)
     width = max(1, 8 * target.vector_bytes // elements.key_bits(dtype))
@@ -71,13 +72,14 @@ def top_k_routine(
 
 def _module(plan: Plan, layout: Layout, dtype: str, width: int) -> str:
     text = ModuleText()
-    define_sorts(text, plan)
     _define_select(text, plan)
     f = text.part("top_part")
     n, inner, lanes, k = (layout.size(f, name) for name in ("n", "inner", "lanes", "k"))
     capacity = f.add(f.multiply(k, 2), SLACK)
     copies = thread_records(f, layout, plan.records, f.add(capacity, 64))
-    candidates = _Candidates(f, plan, copies, k, capacity, f.alloca("i64"), f.alloca("i64"))
+    count, bound = f.alloca("i64"), f.alloca("i64")
+    sorter = Sorter.of(f, layout).pointer
+    candidates = _Candidates(f, plan, copies, k, capacity, count, bound, sorter)
     low, high = part_bounds(f, lanes, _lanes_each(f, n))
 
     def lane(number: Operand) -> None:
@@ -139,6 +141,7 @@ class _Candidates:
       capacity: how many the buffer holds.
       count: the memory of the number of candidates.
       bound: the memory of the key (as i64) that others must be below.
+      sorter: the address of what sorts records.
     """
 
     f: FunctionText
@@ -148,6 +151,7 @@ class _Candidates:
     capacity: Operand
     count: Operand
     bound: Operand
+    sorter: Operand
 
     def choose(self, source: Operand, n: Operand, stride: Operand, dtype: str, width: int) -> None:
         """Make the first k records of the first copy those of the greatest elements, in order."""
@@ -239,12 +243,13 @@ class _Candidates:
         f = self.f
         f.do(
             f"call void @select_candidates(ptr {self.copies[0]}, ptr {self.copies[1]}, "
-            f"ptr {self.copies[2]}, i64 {self.k}, ptr {self.count}, ptr {self.bound})"
+            f"ptr {self.copies[2]}, i64 {self.k}, ptr {self.count}, ptr {self.bound}, "
+            f"ptr {self.sorter})"
         )
 
 
 def _define_select(text: ModuleText, plan: Plan) -> None:
-    """`@select_candidates(ptr %a, ptr %b, ptr %histograms, i64 %k, ptr %count, ptr %bound)`."""
+    """`@select_candidates`, whose parameters are those of `_Candidates` and the sorter."""
     records = plan.records
     kind = records.type
     f = text.inner(
@@ -255,11 +260,10 @@ def _define_select(text: ModuleText, plan: Plan) -> None:
         "i64 %k",
         "ptr %count",
         "ptr %bound",
+        "ptr %sorter",
     )
-    result = f.alloca("ptr")
     count = f.load_word("%count", 0)
-    f.do(f"call void @sort_records(ptr %a, ptr %b, i64 {count}, ptr %histograms, ptr {result})")
-    done = f.new(f"load ptr, ptr {result}")
+    done = Sorter(f, "%sorter").sort("%a", "%b", count, "%histograms")
     kept = f.smaller(count, "%k")
     f.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
     size = f.multiply(kept, records.bytes)
