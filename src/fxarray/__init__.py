@@ -8,6 +8,7 @@ from fxarray._version import __version__ as __version__
 # Importing these fills the hooks through which arrays find their operators and devices.
 from fxarray.core import pretty as _pretty
 from fxarray.core import python_source as _python_source
+from fxarray.interpreters import local as _local
 from fxarray.core import config as config
 from fxarray.core.caches import clear_caches as clear_caches
 from fxarray.core.array import Array as Array
@@ -18,6 +19,8 @@ from fxarray.core.config import numpy_dtype_promotion as numpy_dtype_promotion
 from fxarray.core.config import numpy_rank_promotion as numpy_rank_promotion
 from fxarray.core.dtypes import float0 as float0
 from fxarray.core.device import Device as Device
+from fxarray.core.dims import ShapeVar as ShapeVar
+from fxarray.core.dims import assuming as assuming
 from fxarray.devices.placement import block_until_ready as block_until_ready
 from fxarray.devices.placement import default_backend as default_backend
 from fxarray.devices.placement import default_device as default_device
@@ -39,6 +42,7 @@ from fxarray import errors as errors
 from fxarray import lax as lax
 from fxarray import nn as nn
 from fxarray import numpy as numpy
+from fxarray import profiler as profiler
 from fxarray import random as random
 from fxarray import tree as tree
 from fxarray import tree_util as tree_util

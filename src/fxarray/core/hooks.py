@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fxarray.core.array import Array
+    from fxarray.core.ir import Program
     from fxarray.core.primitive import Primitive
     from fxarray.core.types import ArrayType
 
@@ -53,6 +54,8 @@ class Execution:
     """How operations on concrete arrays reach a device."""
 
     execute: Callable[[Primitive, Sequence[Any]], tuple[Array, ...]] = _unfilled
+    # A small Program as a function of concrete arrays, to be called often.
+    prepare: Callable[[Program], Callable[[Sequence[Any]], list[Any]]] = _unfilled
 
 
 @dataclass

@@ -145,6 +145,8 @@ class Primitive:
     differentiable: ClassVar[bool] = True
     # Whether `transpose_into` exists: the rule can add to a running cotangent without a dense zero.
     accumulates: ClassVar[bool] = False
+    # Whether its rules are about types alone, and cheap: then derivatives are worked out per types.
+    plain_rules: ClassVar[bool] = False
     # Whether `infer` may be remembered by (operation, types).
     memoise_infer: ClassVar[bool] = True
 

@@ -9,7 +9,7 @@ does) or turned into a Program (`linearize_program`, what loops and `jit` need).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from fxarray.core.context import context, current_location, open_trace
 from fxarray.core.errors import NonDifferentiableError, ProgramError
@@ -25,6 +25,14 @@ from fxarray.interpreters.memo import memoised
 from fxarray.interpreters.staging import stage
 
 
+class LinearOperation(Protocol):
+    """What a record holds: a primitive, or what stands for several."""
+
+    def bind(self, *operands: Any) -> tuple[Any, ...]: ...
+
+    def transpose(self, cotangents: Sequence[Any], *operands: Any) -> Sequence[Any]: ...
+
+
 class LinearEquation:
     """A recorded linear operation: operands are `Linear` variables or plain values (residuals)."""
 
@@ -32,7 +40,7 @@ class LinearEquation:
 
     def __init__(
         self,
-        op: Primitive,
+        op: LinearOperation,
         operands: list[Any],
         outputs: tuple[Linear, ...],
         source: Location | None,
@@ -122,6 +130,11 @@ class LinearizeTrace(Trace):
         self.tangents = tangents
 
     def process(self, op: Primitive, operands: Sequence[Any]) -> tuple[Any, ...]:
+        if op.plain_rules:
+            for shortcut in _shortcuts:
+                short = shortcut(self, op, operands)
+                if short is not None:
+                    return short
         primals: list[Any] = []
         tangents: list[Any] = []
         for operand in operands:
@@ -159,6 +172,17 @@ class LinearizeTrace(Trace):
             f"a derivative rule returned a tangent of type {tangent.type} that is not linear in "
             f"the input tangents"
         )
+
+
+# How plain operations on concrete arrays are linearized (`interpreters.local`); None from it means
+# that they go the general way.
+Shortcut = Callable[[LinearizeTrace, Primitive, Sequence[Any]], "tuple[Any, ...] | None"]
+_shortcuts: list[Shortcut] = []
+
+
+def install_shortcut(shortcut: Shortcut) -> None:
+    """Have plain operations be linearized by `shortcut` where it can."""
+    _shortcuts[:] = [shortcut]
 
 
 class Linearization(NamedTuple):
@@ -254,7 +278,7 @@ def backward(record: Linearization, cotangents: Sequence[Any]) -> list[Any]:
 
 
 def accumulate_cotangents(
-    op: Primitive, cotangents: Sequence[Any], operands: Sequence[Any], running: dict[Linear, Any]
+    op: Any, cotangents: Sequence[Any], operands: Sequence[Any], running: dict[Linear, Any]
 ) -> None:
     """Apply a transpose rule and add what it gives to the running cotangents."""
     if op.accumulates:

@@ -100,6 +100,7 @@ class Elementwise(Primitive):
     A subclass with parameters overrides `compute`, `derivative` and `transposed`.
     """
 
+    plain_rules: ClassVar[bool] = True
     function: ClassVar[Callable[..., Any]]
     fast: ClassVar[Callable[..., Any] | None] = None
     arity: ClassVar[int] = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,8 @@ from fxarray.kernel.ir import Affine
 from fxarray.kernel.sizes import kernel_shape, subtract
 from fxarray.primitives.lowering import view
 from fxarray.primitives.reduce import reduce_sum
+
+_FEW = 1024
 
 
 class BroadcastInDim(Primitive, name="broadcast_in_dim"):
@@ -58,6 +61,16 @@ class BroadcastInDim(Primitive, name="broadcast_in_dim"):
         for position, dimension in enumerate(self.dimensions):
             sizes[dimension] = x.shape[position]
         return (np.broadcast_to(x.reshape(sizes), shape),)
+
+    def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        # One value is written a few times faster than NumPy makes a view that repeats it.
+        (x,) = arrays
+        shape: Any = self.shape
+        if x.ndim or prod(shape) > _FEW:
+            return self.reference(x)
+        result = np.empty(shape, x.dtype)
+        result[...] = x
+        return (result,)
 
     def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
         (x,) = operands
