@@ -19,7 +19,7 @@ from fxarray.devices.cpu.native.routine import (
     SizeWord,
     Word,
 )
-from fxarray.devices.cpu.native.runtime import runtime, thread_count
+from fxarray.devices.cpu.native.runtime import Runtime, default_runtime
 from fxarray.devices.cpu.native.target import OTHERS, Target, host
 from fxarray.devices.cpu.render.routine import render
 from fxarray.kernel import sizes as size_functions
@@ -50,7 +50,9 @@ class Call:
         sizes: Mapping[str, int],
         target: Target,
         in_place: bool,
+        runtime: Runtime | None = None,
     ) -> None:
+        self.runtime = runtime or default_runtime()
         self.routine = render(kernel, target)
         self.sizes = sizes
         self.inputs = [aligned(np.asarray(array)) for array in arrays]
@@ -64,7 +66,7 @@ class Call:
             made = empty(shape, numpy_dtype(buffer.dtype))
             made.reshape(-1).view(np.uint8)[...] = 1
             self.outputs.append(made)
-        threads = thread_count()
+        threads = self.runtime.threads
         scratch = size_functions.evaluate(self.routine.scratch, sizes)
         scratch += threads * size_functions.evaluate(self.routine.thread_scratch, sizes)
         # What lies behind is checked: a routine writes no more than it asked for.
@@ -88,7 +90,7 @@ class Call:
                 raise AssertionError(f"{word} is no word of a kernel")
 
     def __call__(self) -> list[Values]:
-        self._entry(runtime(), self.words.ctypes.data)
+        self._entry(self.runtime.address, self.words.ctypes.data)
         assert (self.scratch[-64:] == 0xA5).all()
         return self.outputs
 
@@ -114,8 +116,9 @@ def run(target: Target) -> Run:
         *arrays: Values,
         sizes: Mapping[str, int] | None = None,
         in_place: bool = True,
+        runtime: Runtime | None = None,
     ) -> list[Values]:
-        return Call(kernel, arrays, sizes or {}, target, in_place)()
+        return Call(kernel, arrays, sizes or {}, target, in_place, runtime)()
 
     return call
 

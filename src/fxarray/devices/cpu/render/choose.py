@@ -25,9 +25,10 @@ from fxarray.kernel import sizes
 from fxarray.kernel.analysis import elements, late, needed_again, uses, work
 from fxarray.kernel.ir import Affine, Kernel, Reduce, Scan, Store
 
-# Below so many operations the threads are not woken; one part does about so many.
-_WORTH_SPLITTING = 1 << 15
-_PART_WORK = 1 << 16
+# Below so many operations on vectors (a few microseconds) the threads are not woken; one part does
+# about so many.
+_WORTH_SPLITTING = 6000
+_PART_WORK = 4000
 _MOST_PARTS = 64
 # Reductions in memory: so many parts at most, since each has accumulators of its own.
 _MOST_MEMORY_PARTS = 16
@@ -219,18 +220,14 @@ def _finished(
     kernel: Kernel, schedule: Schedule, combinations: list[int], crossing: frozenset[int]
 ) -> Choice:
     """The schedule with parts, blocks and all the rest."""
-    operations = work(kernel)
-    parts = 1
-    if operations >= _WORTH_SPLITTING:
-        most = _MOST_MEMORY_PARTS if crossing else _MOST_PARTS
-        parts = min(max(int(operations) // _PART_WORK, 4), most)
+    schedule = unrolled(kernel, schedule)
+    parts = _parts(kernel, schedule, _MOST_MEMORY_PARTS if crossing else _MOST_PARTS)
     split = _split_axis(kernel, schedule, combinations, crossing, parts)
     if split is None and crossing:
         return Cut(min(crossing))
     if split is None or parts == 1:
         parts, split = 1, split if crossing else None
     schedule = replace(schedule, split=split, parts=parts)
-    schedule = unrolled(kernel, schedule)
     schedule = blocked(kernel, schedule, crossing)
     partial = set(crossing)
     if split is not None and split in schedule.row and parts > 1:
@@ -252,6 +249,14 @@ def _finished(
         nontemporal=streamed(kernel, schedule),
     )
     return Chosen(schedule, tuple(sorted(partial)), crossing)
+
+
+def _parts(kernel: Kernel, schedule: Schedule, most: int) -> int:
+    """Into how many parts the work is worth cutting."""
+    operations = work(kernel) / schedule.width
+    if operations < _WORTH_SPLITTING:
+        return 1
+    return min(max(int(operations / _PART_WORK), 4), most)
 
 
 def _split_axis(
@@ -286,7 +291,7 @@ def _split_axis(
     for axis in candidates:
         count = sizes.typical(kernel.sizes[axis])
         if axis == schedule.lanes:
-            count //= schedule.width
+            count = -(-count // (schedule.unroll * schedule.width))
         inside = axis in schedule.row and any(axis in _axes_of(kernel, n) for n in combinations)
         # Cutting what is reduced costs a stage more.
         if inside and best_count >= 4:
@@ -332,10 +337,8 @@ def _in_order(kernel: Kernel, target: Target, ordered: list[int]) -> Choice:
     if lanes is not None:
         width = fitting_width(kernel, lanes, width)
         schedule = replace(schedule, outer=outer, row=(lanes,), lanes=lanes, width=width)
-    parts = 1
-    operations = work(kernel)
-    if operations >= _WORTH_SPLITTING:
-        parts = min(max(int(operations) // _PART_WORK, 4), _MOST_PARTS)
+    schedule = unrolled(kernel, schedule)
+    parts = _parts(kernel, schedule, _MOST_PARTS)
     best: str | None = None
     best_count = 1
     for axis in names:
@@ -345,7 +348,7 @@ def _in_order(kernel: Kernel, target: Target, ordered: list[int]) -> Choice:
             best, best_count = axis, min(count, parts)
     if best is not None and parts > 1:
         schedule = replace(schedule, split=best, parts=parts)
-    schedule = _fitting_parts(kernel, unrolled(kernel, schedule))
+    schedule = _fitting_parts(kernel, schedule)
     return Chosen(schedule)
 
 

@@ -16,6 +16,7 @@ from fxarray.devices.cpu.emit import memory, scalars
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.lanes import reverse, transpose
 from fxarray.devices.cpu.emit.types import Value, storage_type
+from fxarray.devices.cpu.render.masks import reversed_mask
 from fxarray.devices.cpu.render.places import Places, is_number
 from fxarray.devices.cpu.render.scopes import Held
 from fxarray.kernel.ir import (
@@ -292,14 +293,13 @@ class Evaluator(Places):
     def lane_mask(self, scalar: Held | None, vector: Held | None) -> Held | None:
         """The lanes that may be read: those in use, of which all bounds hold."""
         mask = self.mask
-        type_ = f"<{self.width} x i1>"
         if vector is not None:
-            mask = vector if mask is None else self._both(mask, vector, type_)
+            mask = self.both_masks(mask, vector)
         if scalar is not None:
             truth = Held(Value("bool", 1, (scalar.value,)), scalar.depth)
             wide = self.splatted(truth)
             wide = Held(wide.value.operand, wide.depth)
-            mask = wide if mask is None else self._both(mask, wide, type_)
+            mask = self.both_masks(mask, wide)
         return mask
 
     def _backwards(
@@ -308,7 +308,7 @@ class Evaluator(Places):
         """Lanes that go backwards in memory: one load, turned round."""
         first = self.f.offset(pointer, 1 - self.width, storage_type(dtype))
         if mask is not None:
-            mask = reverse(self.f, Value("bool", self.width, (mask,))).operand
+            mask = reversed_mask(self.f, mask, self.width)
         return reverse(self.f, memory.load(self.f, first, dtype, self.width, mask, fill))
 
     def _is_transposed(self, node: Load, affine: Affine, step: Size) -> bool:

@@ -9,6 +9,7 @@ from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.lanes import tail_mask
 from fxarray.devices.cpu.emit.types import Value, is_complex, llvm_type
 from fxarray.devices.cpu.render.evaluator import Evaluator
+from fxarray.devices.cpu.render.masks import constant_mask
 from fxarray.devices.cpu.render.places import is_number
 from fxarray.devices.cpu.render.schedule import Schedule
 from fxarray.devices.cpu.render.scopes import Held
@@ -176,8 +177,7 @@ class Loops(Evaluator):
 
     def _mask(self, left: Operand) -> Operand:
         if is_number(left):
-            bits = [f"i1 {'true' if lane < int(left) else 'false'}" for lane in range(self.width)]
-            return f"<{', '.join(bits)}>"
+            return constant_mask([lane < int(left) for lane in range(self.width)])
         return tail_mask(self.f, left, self.width)
 
     def _chunked(

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from fxarray.core.dims.polynomial import Atom, Polynomial, Variable
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.types import storage_type
+from fxarray.devices.cpu.render.masks import both, constant_mask
 from fxarray.devices.cpu.render.scopes import Held, Scopes
 from fxarray.kernel import sizes
 from fxarray.kernel.ir import Affine, Buffer, Kernel
@@ -234,11 +235,11 @@ class Places:
                 offsets = self.lane_offsets(affine, r, u)
                 depth = max(start.depth, offsets.depth, self.scopes.depth)
                 operand = self._lanes_within(start.value, offsets.value, low, high)
-                vector = self._both(vector, Held(operand, depth), f"<{self.width} x i1>")
+                vector = self.both_masks(vector, Held(operand, depth))
             else:
                 with self.scopes.at(start.depth):
                     operand = self._in_range(start.value, low, high)
-                scalar = self._both(scalar, Held(operand, start.depth), "i1")
+                scalar = self._both(scalar, Held(operand, start.depth))
         self.scopes.keep(key, (scalar, vector))
         return scalar, vector
 
@@ -251,18 +252,30 @@ class Places:
 
     def _lanes_within(self, start: Operand, offsets: Operand, low: Size, high: Size) -> Operand:
         f = self.f
+        known = is_number(start) and offsets.startswith("<")
+        if known and isinstance(low, int) and isinstance(high, int):
+            steps = [int(part.split()[1].rstrip(">")) for part in offsets.split(",")]
+            return constant_mask([low <= int(start) + step < high for step in steps])
         type_ = f"<{self.width} x i64>"
         distance = self.splat_i64(f.subtract(start, self.size(low)))
         moved = f.new(f"add {type_} {distance}, {offsets}")
         extent = f.larger(f.subtract(self.size(high), self.size(low)), 0)
         return f.new(f"icmp ult {type_} {moved}, {self.splat_i64(extent)}")
 
-    def _both(self, left: Held | None, right: Held, type_: str) -> Held:
+    def _both(self, left: Held | None, right: Held) -> Held:
         if left is None:
             return right
         depth = max(left.depth, right.depth)
         with self.scopes.at(depth):
-            return Held(self.f.new(f"and {type_} {left.value}, {right.value}"), depth)
+            return Held(self.f.new(f"and i1 {left.value}, {right.value}"), depth)
+
+    def both_masks(self, left: Held | None, right: Held) -> Held:
+        """The lanes that are in both masks."""
+        if left is None:
+            return right
+        depth = max(left.depth, right.depth)
+        with self.scopes.at(depth):
+            return Held(both(self.f, left.value, right.value, self.width), depth)
 
 
 def is_number(operand: Operand) -> bool:

@@ -25,14 +25,19 @@ def stash_offsets(kernel: Kernel, schedule: Schedule) -> tuple[dict[int, Size], 
     for number in sorted(schedule.stash, key=lambda n: -itemsize(kernel.dtypes[n])):
         offsets[number] = total
         bytes_ = schedule.rows * itemsize(kernel.dtypes[number])
-        total = sizes.add(total, sizes.multiply(_elements(kernel, schedule), bytes_))
+        total = sizes.add(total, sizes.multiply(_elements(kernel, schedule, number), bytes_))
         total = sizes.add(total, 128)
     return offsets, total
 
 
-def _elements(kernel: Kernel, schedule: Schedule) -> Size:
+def _row(kernel: Kernel, schedule: Schedule, number: int) -> list[str]:
+    """The row axes that a value has."""
+    return [axis for axis in schedule.row if axis in kernel.value_axes[number]]
+
+
+def _elements(kernel: Kernel, schedule: Schedule, number: int) -> Size:
     """Of one row: vectors side by side where the axis on lanes is not a row axis."""
-    inside = sizes.product([kernel.sizes[axis] for axis in schedule.row])
+    inside = sizes.product([kernel.sizes[axis] for axis in _row(kernel, schedule, number)])
     if schedule.lanes is not None and schedule.lanes not in schedule.row:
         return sizes.multiply(inside, schedule.unroll * schedule.width)
     return inside
@@ -76,7 +81,7 @@ class Stash:
         schedule, kernel = passes.schedule, passes.kernel
         dtype = kernel.dtypes[number]
         index: Operand = "0"
-        for axis in schedule.row:
+        for axis in _row(kernel, schedule, number):
             index = f.multiply(index, passes.size(kernel.sizes[axis]))
             position = passes.positions[axis][0]
             if axis == passes.lanes:
@@ -86,7 +91,7 @@ class Stash:
             index = f.multiply(index, schedule.unroll * passes.width)
             index = f.add(index, u * passes.width)
         if r:
-            row = passes.size(sizes.multiply(_elements(kernel, schedule), r))
+            row = passes.size(sizes.multiply(_elements(kernel, schedule, number), r))
             index = f.add(index, row)
         start = f.offset(self.scratch, passes.size(self.offsets[number]))
         return f.offset(start, index, storage_type(dtype))

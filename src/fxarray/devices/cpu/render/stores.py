@@ -8,6 +8,7 @@ from fxarray.devices.cpu.emit import memory, scalars
 from fxarray.devices.cpu.emit.function import Operand
 from fxarray.devices.cpu.emit.lanes import reverse
 from fxarray.devices.cpu.emit.types import Value, storage_type
+from fxarray.devices.cpu.render.masks import reversed_mask
 from fxarray.devices.cpu.render.scopes import Held
 from fxarray.devices.cpu.render.tuning import writes_whole_vectors
 from fxarray.kernel.ir import Store
@@ -70,5 +71,5 @@ def _store_backwards(
     f = passes.f
     first = f.offset(pointer, 1 - passes.width, storage_type(dtype))
     if mask is not None:
-        mask = reverse(f, Value("bool", passes.width, (mask,))).operand
+        mask = reversed_mask(f, mask, passes.width)
     memory.store(f, reverse(f, value), first, mask)
