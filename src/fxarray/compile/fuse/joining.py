@@ -137,6 +137,8 @@ class Joining:
                     ]
                 )
                 reads.append((atom, positions, lower))
+            if alone and equation.op.name == "concatenate":
+                reads = _pieces(group, equation, place, lower)
             if None in chosen and not summary.contract:
                 _reorder(group, [positions for _, positions, _ in reads])
             self._note(group, summary, index, chosen, below)
@@ -337,6 +339,31 @@ def _unused(group: Group, size: Any, taken: set[str]) -> Affine | None:
         if known == size and taken.isdisjoint(span.axes):
             return span
     return None
+
+
+def _pieces(
+    group: Group, equation: Equation, place: Place, below: Axes
+) -> list[tuple[Var, Place, Axes]]:
+    """What is read of arrays that are joined and stored: each by itself, along an axis of its own.
+
+    The axis of the result is nothing's but the index of what is stored, so it comes last.
+    """
+    axis: int = equation.op.parameters()["axis"]
+    whole = plain_axis(place[axis])
+    own: dict[Size, Affine] = {}
+    reads: list[tuple[Var, Place, Axes]] = []
+    for atom in equation.inputs:
+        if not isinstance(atom, Var):
+            continue
+        size = sizes.kernel_shape(atom.type.shape)[axis]
+        if size not in own:
+            own[size] = Affine() if size == 1 else Affine.of(group.new_axis(size))
+        reads.append((atom, (*place[:axis], own[size], *place[axis + 1 :]), below))
+    names = [name for position in reads[0][1] for name in position.axes] if reads else []
+    rest = [name for name in group.axes if name not in names and name != whole]
+    order = [*names, *rest, *([whole] if whole is not None and whole not in names else [])]
+    group.axes = {name: group.axes[name] for name in order}
+    return reads
 
 
 def _reorder(group: Group, places: Iterable[Place]) -> None:

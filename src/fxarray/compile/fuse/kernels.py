@@ -17,8 +17,8 @@ from fxarray.core.primitive import Primitive
 from fxarray.kernel import sizes
 from fxarray.kernel.build import Builder, Index, Lowered, Value
 from fxarray.kernel.check import check_kernel, checking
-from fxarray.kernel.indices import NotAffine, SplitAxis
-from fxarray.kernel.ir import Affine, Bound, Buffer, Const, Contract, Kernel
+from fxarray.kernel.indices import NotAffine, SplitAxis, greatest, is_at_least, least
+from fxarray.kernel.ir import Affine, Bound, Buffer, Const, Contract, Iota, Kernel
 from fxarray.kernel.sizes import Size
 
 # Contractions of at most so many products are written as a sum of products.
@@ -89,7 +89,51 @@ class Materialise(Exception):
 
 
 class FusingBuilder(Builder):
-    """A Builder that writes small contractions as sums of products, which fuse like all sums."""
+    """A Builder that writes less.
+
+    Small contractions are sums of products, which fuse like all sums. Comparisons of indices that
+    have one result everywhere are that result, and so are selections that depend on them: parts of
+    joined arrays are read where they are known to be.
+    """
+
+    def op(self, op: str, *args: Value, dtype: str | None = None) -> Value:
+        known = self._known_result(op, args)
+        return super().op(op, *args, dtype=dtype) if known is None else known
+
+    def _known_result(self, op: str, args: tuple[Value, ...]) -> Value | None:
+        if op in ("lt", "ge"):
+            answer = self._compared(*args)
+            return None if answer is None else self.constant(answer == (op == "lt"), "bool")
+        if op == "select":
+            condition = self.body[args[0]]
+            if isinstance(condition, Const):
+                return args[1] if condition.value else args[2]
+        if op == "and" and self.dtypes[args[0]] == "bool":
+            for value, other in (args, args[::-1]):
+                node = self.body[value]
+                if isinstance(node, Const):
+                    return other if node.value else value
+        return None
+
+    def _compared(self, left: Value, right: Value) -> bool | None:
+        """Whether one index is less than another everywhere; None if that is not known."""
+        first, second = self._index(left), self._index(right)
+        if first is None or second is None:
+            return None
+        distance = second - first
+        low, high = least(distance, self.axes), greatest(distance, self.axes)
+        if low is not None and is_at_least(low, 1):
+            return True
+        if high is not None and is_at_least(sizes.multiply(high, -1), 0):
+            return False
+        return None
+
+    def _index(self, value: Value) -> Affine | None:
+        node = self.body[value]
+        if isinstance(node, Iota) and node.dtype in ("i32", "i64"):
+            return node.index
+        whole = isinstance(node, Const) and node.dtype in ("i32", "i64")
+        return Affine((), int(node.value)) if whole else None  # type: ignore[union-attr]
 
     def contract(self, a: Value, b: Value, axes: Any, dtype: str) -> Value:
         free_a = self.value_axes[a] - self.value_axes[b] - set(axes)
@@ -231,15 +275,45 @@ class _Lowering:
         for number in range(len(self.region.operations)):
             self.lower(number)
         # Largest first: its axes are those of the loops, and reductions find theirs among them.
-        values: list[Value] = []
+        stores: list[list[tuple[Index, Value]]] = []
         for result, index in self.roots:
-            values.append(self.value(result).element(index))
+            pieces = self.pieces(result, index)
+            stores.append(pieces or [(index, self.value(result).element(index))])
         for number, (shape, dtype) in enumerate(self.region.types):
             buffer = builder.output(f"y{number}", shape, dtype)
-            builder.store(buffer, self.roots[number][1], values[number])
+            for index, value in stores[number]:
+                builder.store(buffer, index, value)
         kernel = with_own_axes(builder.build())
         numbers = {buffer.name: number for number, (buffer, _) in self.externals.items()}
         return RegionKernel(kernel, tuple([numbers[buffer.name] for buffer in kernel.inputs]))
+
+    def pieces(self, result: Result, index: Index) -> list[tuple[Index, Value]]:
+        """What to store where for arrays that are joined and only stored: each by itself."""
+        op, operands = self.region.operations[result.operation]
+        if op.name != "concatenate" or len(operands) < 2 or len(index) > 8:
+            return []
+        if any(result in inputs for _, inputs in self.region.operations):
+            return []
+        axis: int = op.parameters()["axis"]
+        place = index[axis]
+        others = (*index[:axis], *index[axis + 1 :])
+        whole = place.constant == 0 and len(place.terms) == 1 and not place.values
+        if not whole or any(place.axes[0] in position.axes for position in others):
+            return []
+        found: list[tuple[Index, Value]] = []
+        start: Size = 0
+        for operand in operands:
+            piece = self.value(operand)
+
+            def element(spans: Index, piece: Lowered = piece) -> tuple[Affine, Value]:
+                return spans[0], piece.element((*index[:axis], spans[0], *index[axis + 1 :]))
+
+            size = piece.shape[axis]
+            if size != 0:
+                _, (span, value) = self.builder.over([size], others, element)
+                found.append(((*index[:axis], span + start, *index[axis + 1 :]), value))
+            start = sizes.add(start, size)
+        return found
 
     def value(self, operand: Operand) -> Lowered:
         match operand:
