@@ -148,9 +148,15 @@ class Builder:
         return value if same else self.add(Op("convert", (value,), dtype))
 
     def load(self, buffer: Buffer, index: Sequence[IndexLike], fill: Any = 0) -> Value:
-        """An element of a buffer, under the guards in force."""
+        """An element of a buffer, under the guards in force where it might not exist."""
         position = tuple([Affine.of(i) for i in index])
-        return self.add(Load(buffer, position, self._guards, fill if self._guards else 0))
+        guards = self._guards
+        if guards and all(
+            always((here, 0, size), self.axes, self.ranges)
+            for here, size in zip(position, buffer.shape, strict=True)
+        ):
+            guards = ()
+        return self.add(Load(buffer, position, guards, fill if guards else 0))
 
     def reduce(self, combiner: str, axes: Sequence[str], *args: Value) -> tuple[Value, ...]:
         """Values combined over axes: one result per state. They need not vary along the axes."""
