@@ -40,11 +40,12 @@ def test_what_is_stored_is_found(cache):
 
 def test_keys_depend_on_text_processor_and_version(monkeypatch):
     keys = {key_of("a", host()), key_of("b", host()), key_of("a", OTHERS["avx2"])}
+    for name, value in (("__version__", "99"), ("_compiler_digest", lambda: "other passes")):
+        cache_module._salt.cache_clear()
+        monkeypatch.setattr(cache_module, name, value)
+        keys.add(key_of("a", host()))
     cache_module._salt.cache_clear()
-    monkeypatch.setattr(cache_module, "__version__", "99")
-    keys.add(key_of("a", host()))
-    cache_module._salt.cache_clear()
-    assert len(keys) == 4
+    assert len(keys) == 5
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "other"])

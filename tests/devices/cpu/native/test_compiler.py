@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 
 import llvmlite.binding as llvm
 import pytest
@@ -103,6 +104,25 @@ def test_threads_compile_the_same_objects_as_one():
     alone = compiler.compile_objects(texts, threads=1)
     assert compiler.compile_objects(texts, threads=4) == alone
     assert len(set(alone)) == 12
+
+
+def test_threads_compile_at_the_same_time(monkeypatch):
+    emit, spans = compiler.functions["TargetMachineEmitToMemory"], []
+
+    def watched(*arguments):
+        start = time.perf_counter()
+        result = emit(*arguments)
+        spans.append((start, time.perf_counter(), threading.get_ident()))
+        return result
+
+    monkeypatch.setitem(compiler.functions, "TargetMachineEmitToMemory", watched)
+    compiler.compile_objects([ADD.format(number=n) for n in range(40)], threads=2)
+    spans.sort()
+    assert len({thread for _, _, thread in spans}) == 2
+    assert any(
+        second[0] < first[1] and first[2] != second[2]
+        for first, second in zip(spans, spans[1:], strict=False)
+    )
 
 
 def test_llvmlites_own_functions_give_the_same_code(monkeypatch):

@@ -32,9 +32,6 @@ from fxarray.core.errors import ArgumentError
 from fxarray.devices.cpu.native.llvm import VERSION
 from fxarray.devices.cpu.native.target import Target
 
-# Objects made by different revisions of the compiler may differ for the same text.
-REVISION = 2
-
 _log = logging.getLogger("fxarray")
 _MAGIC = b"fxarray\x01"
 _DIGEST = 20
@@ -87,8 +84,17 @@ def default_directory() -> Path:
 
 @lru_cache(maxsize=16)
 def _salt(target: Target) -> bytes:
-    parts = (__version__, str(REVISION), llvmlite.__version__, str(VERSION), *vars(target).values())
-    return "\0".join(map(str, parts)).encode()
+    versions = (__version__, llvmlite.__version__, VERSION, _compiler_digest())
+    return "\0".join(map(str, (*versions, *vars(target).values()))).encode()
+
+
+def _compiler_digest() -> str:
+    """A hash of the compiler's source: which passes it runs decides what objects hold."""
+    digest = blake2b(digest_size=_DIGEST)
+    for name in ("compiler.py", "jit.py"):
+        with suppress(OSError):  # installed without sources: then the version says enough
+            digest.update(Path(__file__).with_name(name).read_bytes())
+    return digest.hexdigest()
 
 
 def key_of(text: str, target: Target) -> str:
