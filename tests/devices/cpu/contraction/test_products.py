@@ -113,6 +113,14 @@ def test_products_in_blocks_of_a_matrix_unit_equal_those_of_vectors(check: Check
     check(k.build())
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 4])
+def test_few_rows_with_columns_along_the_sum_are_dot_products(check: Check, rows: int) -> None:
+    for dtype in ("f32", "f64", "i32"):
+        for batch, columns, depth in [(0, 1, 16), (0, 100, 50), (3, 37, 33), (0, 530, 1000)]:
+            check(product(batch, rows, columns, depth, "b", dtype))
+            check(product(batch, columns, rows, depth, "bz", dtype))
+
+
 @pytest.mark.parametrize(("dtype", "accumulator", "result"), DTYPES)
 def test_products_of_all_dtypes(check: Check, dtype: str, accumulator: str, result: str) -> None:
     for shape in [(0, 5, 7, 3), (0, 33, 70, 35), (2, 17, 40, 70), (0, 150, 100, 65)]:

@@ -79,6 +79,7 @@ class Shape:
       split: whether parts of the sum are summed apart.
       bands: whether pieces of the sum are outside of panels, for a second operand that is large and
         read where it lies: so it is read row after row.
+      dots: whether micro-kernels sum along the lanes, for which columns lie apart.
       store: whether the epilogue does nothing but store: then micro-kernels store whole tiles.
     """
 
@@ -86,6 +87,7 @@ class Shape:
     pack_b: str
     split: bool = False
     bands: bool = False
+    dots: bool = False
     store: bool = False
 
 
@@ -306,7 +308,11 @@ class _Product(_Part):
             b_step = f.load_word(self.b_words, OPERAND_WORDS.index("step_stride"))
             b_step_bytes = f.multiply(b_step, self.word("item"))
             skipped = f.multiply(self.step0, b_step_bytes)
-            place = f.add(f.multiply(column, self.word("item")), skipped)
+            distance = f.load_word(self.b_words, OPERAND_WORDS.index("row_stride"))
+            before = f.multiply(column, self.word("item"))
+            if self.shape.dots:
+                b_step, before = distance, f.multiply(before, distance)
+            place = f.add(before, skipped)
             b_start = f.offset(self.b_start, place)
 
         def address(tile: Operand) -> Operand:

@@ -22,7 +22,7 @@ from fxarray.devices.cpu.emit.function import FunctionText, Operand, module
 from fxarray.devices.cpu.native.target import Target
 
 _UNROLL = 4
-_SIGNATURE = (
+SIGNATURE = (
     "@entry(i64 %steps, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "ptr noalias %tile, i64 %tile_row, i64 %columns, i1 %first)"
 )
@@ -136,7 +136,7 @@ class _Micro:
                 f.do(f"store {vector} {after}, ptr {pointer}, align {form.item}")
 
         f.branch("%first", store, add)
-        return module([(f, f.definition(_SIGNATURE))])
+        return module([(f, f.definition(SIGNATURE))])
 
 
 @lru_cache(maxsize=256)
@@ -144,7 +144,7 @@ def packed(form: Form, rows: int, target: Target) -> str:
     """Both operands are packed: step after step the rows of `a`, in whole vectors, and a row of
     `b`, a tile's width."""
     if form.unit:
-        return micro_kernel(form.unit, _SIGNATURE)
+        return micro_kernel(form.unit, SIGNATURE)
     micro = _Micro(form, target)
     f = micro.f
     element = form.element if form.pair == 1 else "i32"

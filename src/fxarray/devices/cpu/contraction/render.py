@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fxarray.core.dims import ShapeVar
-from fxarray.devices.cpu.contraction import micro
+from fxarray.devices.cpu.contraction import dots, micro
 from fxarray.devices.cpu.contraction.driver import WORDS, Shape, driver, merge
 from fxarray.devices.cpu.contraction.epilogue import epilogue, single
 from fxarray.devices.cpu.contraction.evaluate import Piece
@@ -53,6 +53,8 @@ _BLOCK_BYTES = 768 << 10
 # From this size on an operand that is read where it lies is read in bands of so many rows.
 _BANDS_BYTES = 256 << 10
 _BAND = 64
+# More steps than any sum has.
+_ENDLESS = 1 << 60
 # Tiles of rows for which packing the second operand is not worth it.
 _FEW = 6
 # Results of a long sum that are few enough to sum parts of it apart.
@@ -134,7 +136,20 @@ class _Plan:
             and not self._spread(self.a_plain)
         ):
             self.form = replace(form, height=min(form.height, 8))
+        self.dots = self._along_lanes()
+        if self.dots:
+            self.form = replace(self.form, vectors=1, height=dots.MOST_ROWS)
         self.height = self._height()
+
+    def _along_lanes(self) -> bool:
+        """Whether the products are few rows' with columns that lie along the sum."""
+        a, b, form = self.a_plain, self.b_plain, self.form
+        if a is None or b is None or form.complex or form.pair > 1:
+            return False
+        few = isinstance(self.rows, int) and 0 < self.rows <= dots.MOST_ROWS
+        along = a.strides[3] == 1 and b.strides[3] == 1
+        same = a.dtype == b.dtype == form.dtype
+        return few and along and same and sizes.typical(self.steps) >= form.lanes
 
     def _worth_blocks(self) -> bool:
         """Whether the matrix unit's large blocks are filled."""
@@ -232,6 +247,8 @@ class _Plan:
             and (b.strides[2] == 1 or self.columns == 1)
             and (rows <= _FEW * self.height or columns * depth * form.item <= 32 << 10)
         )
+        if self.dots:
+            return Shape(False, "no", dots=True)
         if depth >= 2048 and batches <= 8 and rows * columns <= _SPLIT:
             return Shape(True, "no" if b_direct else "local", True)
         if b_direct:
@@ -332,6 +349,11 @@ class _Plan:
         text = micro.packed(form, self.height * form.steps, self.target)
         if not shape.pack_a or shape.pack_b == "no":
             text = micro.direct(form, self.height, form.vectors, self.target)
+        if shape.dots:
+            text = dots.dots(form, self.height, self.target)
+        piece_steps = _BAND if shape.bands else _PIECE // form.places
+        if shape.dots:
+            piece_steps = _ENDLESS
         nothing = SizeWord(0)
         # Without a result to store to, any words may stand for it.
         result_words = a_words if result is None else result.words
@@ -346,7 +368,7 @@ class _Plan:
             "b_step_bytes": b_step,
             "tile_bytes": tile,
             "block": block,
-            "piece": _BAND if shape.bands else _PIECE // form.places,
+            "piece": piece_steps,
             "batch_parts": parts[0],
             "row_parts": parts[1],
             "column_parts": parts[2],
