@@ -3,6 +3,7 @@
 import ctypes
 import threading
 import time
+from itertools import pairwise
 
 import llvmlite.binding as llvm
 import pytest
@@ -119,10 +120,7 @@ def test_threads_compile_at_the_same_time(monkeypatch):
     compiler.compile_objects([ADD.format(number=n) for n in range(40)], threads=2)
     spans.sort()
     assert len({thread for _, _, thread in spans}) == 2
-    assert any(
-        second[0] < first[1] and first[2] != second[2]
-        for first, second in zip(spans, spans[1:], strict=False)
-    )
+    assert any(second[0] < first[1] and first[2] != second[2] for first, second in pairwise(spans))
 
 
 def test_llvmlites_own_functions_give_the_same_code(monkeypatch):
