@@ -28,6 +28,8 @@ from fxarray.kernel.ir import Affine
 
 # How many nodes a search for a dependency visits before it takes one for granted.
 _SEARCH = 200
+# In Programs of at most so many kernels (bodies of loops) the tiny ones are merged.
+_FEW_GROUPS = 24
 # With how many of the groups that read a value another one is tried to be merged.
 _TRIED = 6
 # Operations that keep the elements in their order, though their indices may not be affine.
@@ -81,6 +83,8 @@ class Grouping:
             self._visit(number, program.equations[number])
         for variable in program.inputs:
             self._merge_readers(variable)
+        if len(self.groups) <= _FEW_GROUPS:
+            self._merge_tiny()
 
     # --- one operation ----------------------------------------------------------------------------
 
@@ -383,6 +387,18 @@ class Grouping:
             else:
                 remaining.append(group)
         return remaining
+
+    def _merge_tiny(self) -> None:
+        """Make one kernel of those that go through few elements: their number is what costs."""
+        remaining: list[Group] = []
+        for group in sorted(self.groups, key=lambda g: g.last):
+            for place, other in enumerate(remaining):
+                union = self._merge((), other, group, whole=False)
+                if union is not None:
+                    remaining[place] = union
+                    break
+            else:
+                remaining.append(group)
 
     def _merge(
         self, variables: Iterable[Var], first: Group, second: Group, whole: bool

@@ -46,6 +46,8 @@ CHEAP = 6
 _REPEATS = 6
 # What computing elements again may cost in one kernel altogether.
 _AGAIN = 24
+# The number of elements up to which kernels are merged though they share nothing.
+_TINY = 32
 # How many operations of a kernel may follow one another: lowering calls as deeply.
 _DEPTH = 64
 # The length of columns from which on reducing them takes a kernel of its own.
@@ -445,7 +447,8 @@ def may_merge(
             if first.reused and reused and first.reused != reused:
                 return None
             return renaming
-    return None
+    tiny = first.elements <= _TINY and second.elements <= _TINY
+    return {} if tiny and not (first.reused and second.reused) else None
 
 
 def _matching(first: Group, second: Group, variable: Var, whole: bool) -> dict[str, str] | None:
@@ -485,7 +488,10 @@ def merged(first: Group, second: Group, renaming: Mapping[str, str]) -> None:
     """Take the second group into the first one."""
     changes: dict[str, Affine] = {}
     order = list(second.axes.items())
-    if len(second.axes) > len(renaming):
+    if not renaming and first.axes:
+        for name, size in order:
+            changes[name] = Affine.of(first.new_axis(size))
+    elif len(second.axes) > len(renaming):
         # The second one goes through more: its order of axes counts.
         axes: dict[str, Any] = {}
         for name, size in order:

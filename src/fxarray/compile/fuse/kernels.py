@@ -6,7 +6,7 @@ layers of a model) are one region, which is lowered once and becomes one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -96,8 +96,18 @@ class FusingBuilder(Builder):
     joined arrays are read where they are known to be.
     """
 
+    _folds = True
+
+    def along(self, value: Value, axes: Sequence[str]) -> Value:
+        # It selects between equal values, by a comparison that holds, so as to vary along axes.
+        self._folds = False
+        try:
+            return super().along(value, axes)
+        finally:
+            self._folds = True
+
     def op(self, op: str, *args: Value, dtype: str | None = None) -> Value:
-        known = self._known_result(op, args)
+        known = self._known_result(op, args) if self._folds else None
         return super().op(op, *args, dtype=dtype) if known is None else known
 
     def _known_result(self, op: str, args: tuple[Value, ...]) -> Value | None:
