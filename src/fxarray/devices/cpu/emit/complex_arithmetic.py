@@ -104,6 +104,8 @@ def quotient(x: Complex, y: Complex) -> Complex:
     below = large + small * ratio
     imag = (second - first * ratio) / below
     plain = Complex((first + second * ratio) / below, select(steep, -imag, imag))
+    nothing = abs(c)
+    plain = choose(y.is_zero(), Complex(a / nothing, b / nothing), plain)
     return _recovered(plain, x, y)
 
 
@@ -111,15 +113,11 @@ def _recovered(plain: Complex, x: Complex, y: Complex) -> Complex:
     """A quotient that is NaN in both parts, but is infinite or zero by the standard."""
     a, b, c, d = *x.parts, *y.parts
     lost = plain.real.is_nan() & plain.imag.is_nan()
-    infinity = c.like(INFINITY).with_sign_of(c)
-    by_zero = y.is_zero() & ~(a.is_nan() & b.is_nan())
-    result = choose(by_zero & lost, Complex(infinity * a, infinity * b), plain)
     x_known, y_known = ~x.is_nan(), ~y.is_nan()
     x_infinite, y_infinite = x.is_infinite(), y.is_infinite()
-    lost = lost & ~by_zero
     a1, b1, c1, d1 = (_direction(part) for part in (a, b, c, d))
     huge = Complex((a1 * c + b1 * d) * INFINITY, (b1 * c - a1 * d) * INFINITY)
-    result = choose(lost & x_infinite & y_known & ~y_infinite, huge, result)
+    result = choose(lost & x_infinite & y_known & ~y_infinite, huge, plain)
     tiny = Complex((a * c1 + b * d1) * 0.0, (b * c1 - a * d1) * 0.0)
     return choose(lost & y_infinite & x_known & ~x_infinite, tiny, result)
 

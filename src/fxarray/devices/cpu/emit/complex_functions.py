@@ -135,9 +135,8 @@ def sinh(z: Complex) -> Complex:
     cosine, sine = real_cos(y), real_sin(y)
     real = sinh_x * cosine * factor
     imag = cosh_x * sine * factor
-    # On the axes 0 times infinity or NaN is 0.
-    real = select(x.equals(0.0), x, real)
-    unknown = abs(x).equals(INFINITY) & ~(abs(y) < INFINITY)
+    # 0 times an unknown cosine is 0, infinity times it infinity.
+    unknown = ~(abs(y) < INFINITY) & (x.equals(0.0) | abs(x).equals(INFINITY))
     return Complex(select(unknown, x, real), select(y.equals(0.0), y, imag))
 
 
