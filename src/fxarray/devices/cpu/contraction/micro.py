@@ -164,9 +164,13 @@ def packed(form: Form, rows: int, target: Target) -> str:
 
 
 @lru_cache(maxsize=256)
-def direct(form: Form, rows: int, vectors: int, target: Target) -> str:
+def direct(form: Form, rows: int, vectors: int, target: Target, ahead: bool = False) -> str:
     """Both operands are read where they lie (or packed, with the strides of that); the columns of
-    `b` are neighbours, and those beyond `columns` are not read."""
+    `b` are neighbours, and those beyond `columns` are not read.
+
+    `ahead` says that the numbers of a row of `a` are neighbours, and that the rows of the next tile
+    follow: they are fetched into the cache meanwhile, a line of one row after the other.
+    """
     micro = _Micro(form, target)
     f = micro.f
     lanes, element = form.lanes, form.element
@@ -203,7 +207,21 @@ def direct(form: Form, rows: int, vectors: int, target: Target) -> str:
             known = multiples[rows] = f.multiply(stride, rows)
         return known if scale == 1 else f.new(f"shl i64 {known}, {scale.bit_length() - 1}")
 
-    def step(_start: Operand, _offset: int) -> tuple[list[Operand], list[Operand]]:
+    line = 64 // form.item
+    following = f.offset("%a", f.multiply(stride, rows)) if ahead else ""
+
+    def fetch(k: Operand) -> None:
+        f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        column = f.new(f"and i64 {k}, {-line}")
+        first = f.offset(following, column, form.element)
+        for start in range(0, rows, line):
+            row = f.add(f.new(f"and i64 {k}, {line - 1}"), start)
+            pointer = f.offset(first, f.multiply(row, stride))
+            f.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+    def step(k: Operand, _offset: int) -> tuple[list[Operand], list[Operand]]:
+        if ahead:
+            fetch(k)
         a = f.new(f"load ptr, ptr {a_cell}")
         b = f.new(f"load ptr, ptr {b_cell}")
         f.do(f"store ptr {f.offset(a, a_step)}, ptr {a_cell}")

@@ -163,7 +163,7 @@ class _Plan:
         if self.form.unit:
             return self.form.height
         most = self.form.height // self.form.steps
-        if isinstance(self.rows, int) and self.rows < 8 * most:
+        if isinstance(self.rows, int) and self.rows < 16 * most:
             tiles = max(1, -(-self.rows // most))
             return max(1, -(-self.rows // tiles))
         return most
@@ -348,7 +348,8 @@ class _Plan:
         scratch = sizes.add(shared, _up(partial))
         text = micro.packed(form, self.height * form.steps, self.target)
         if not shape.pack_a or shape.pack_b == "no":
-            text = micro.direct(form, self.height, form.vectors, self.target)
+            ahead = not shape.pack_a and self.a_plain is not None and self.a_plain.strides[3] == 1
+            text = micro.direct(form, self.height, form.vectors, self.target, ahead)
         if shape.dots:
             text = dots.dots(form, self.height, self.target)
         piece_steps = _BAND if shape.bands else _PIECE // form.places
