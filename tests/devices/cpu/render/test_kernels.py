@@ -363,3 +363,13 @@ def test_the_interpreter_agrees_with_numpy_on_these_kernels(rng: Any) -> None:
     (ours,) = interpret(softmax(6, 9), x)
     exponential = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(ours, exponential / exponential.sum(1, keepdims=True), rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 17])
+def test_rows_of_a_block_that_stay_are_reduced_apart(columns: int, check: Any, rng: Any) -> None:
+    b = Builder("spread", {"i": 5, "j": columns, "k": 4})
+    x, o = b.input("x", (5, columns, 4), "f32"), b.output("o", (), "f32")
+    (row,) = b.reduce("sum", ("k",), b.load(x, ("i", "j", "k")))
+    (most,) = b.reduce("max", ("i",), row)
+    b.store(o, (), b.reduce("sum", ("i", "j"), b.op("sub", row, most))[0])
+    check(b.build(), rng.standard_normal((5, columns, 4)).astype(np.float32))

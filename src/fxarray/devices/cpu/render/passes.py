@@ -370,30 +370,35 @@ class Passes(Loops):
         """A block of rows combined, and then with what memory holds: one access for all."""
         node: Any = self.kernel.body[number]
         by_lane = self.lanes in self.uses[number]
+        count = self.rows if self.block in self.uses[number] else 1
+        # Rows along an axis that stays have places of their own.
+        together = self.block in node.axes
         for u in range(self.vectors if by_lane else 1):
-            count = self.rows if self.block in self.uses[number] else 1
-            blocks = [
+            rows = [
                 [self.vector(a, r, u) if by_lane else self.value(a, r, u) for a in node.args]
                 for r in range(count)
             ]
-            while len(blocks) > 1:
+            while together and len(rows) > 1:
                 halves = [
-                    self._combined(node, blocks[i], blocks[i + 1])
-                    for i in range(0, len(blocks) - 1, 2)
+                    self._combined(node, rows[i], rows[i + 1]) for i in range(0, len(rows) - 1, 2)
                 ]
-                blocks = halves + (blocks[-1:] if len(blocks) % 2 else [])
-            mask = self.mask.value if self.mask is not None and by_lane else None
-            places = [self._partial(number, s, 0, u).value for s in range(len(node.args))]
-            lanes = self.width if by_lane else 1
-            old = [
-                memory.load(self.f, place, dtype, lanes, mask)
-                for place, dtype in zip(places, self._dtypes(number), strict=True)
-            ]
-            # Memory starts as the identity, which only the general combination tells apart.
-            for place, value in zip(
-                places, combine(self.f, node.combiner, old, blocks[0]), strict=True
-            ):
-                memory.store(self.f, value, place, mask)
+                rows = halves + (rows[-1:] if len(rows) % 2 else [])
+            for r, states in enumerate(rows):
+                self._add_row_to_memory(number, states, r, u)
+
+    def _add_row_to_memory(self, number: int, states: list[Value], r: int, u: int) -> None:
+        node: Any = self.kernel.body[number]
+        by_lane = self.lanes in self.uses[number]
+        mask = self.mask.value if self.mask is not None and by_lane else None
+        places = [self._partial(number, s, r, u).value for s in range(len(node.args))]
+        lanes = self.width if by_lane else 1
+        old = [
+            memory.load(self.f, place, dtype, lanes, mask)
+            for place, dtype in zip(places, self._dtypes(number), strict=True)
+        ]
+        # Memory starts as the identity, which only the general combination tells apart.
+        for place, value in zip(places, combine(self.f, node.combiner, old, states), strict=True):
+            memory.store(self.f, value, place, mask)
 
     # --- scans ------------------------------------------------------------------------------------
 
