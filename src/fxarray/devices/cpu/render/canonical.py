@@ -25,6 +25,7 @@ from fxarray.kernel.ir import (
     Kernel,
     Load,
     Node,
+    Op,
     Part,
     Reduce,
     Scan,
@@ -117,12 +118,18 @@ def without_unit_axes(kernel: Kernel) -> Kernel:
         elif isinstance(changed, Scan) and changed.axis in unit:
             results = changed.args
             if changed.exclusive:
+                # The identities, on all axes that the scan has.
                 names = COMBINERS[changed.combiner].identities
                 dtypes = [kernel.dtypes[a] for a in _args(node)]
+                truth = add(Const(True, "bool"))
+                starts = [
+                    add(Const(identity_value(n, d).item(), d))
+                    for n, d in zip(names, dtypes, strict=True)
+                ]
                 results = tuple(
                     [
-                        add(Const(identity_value(n, d).item(), d))
-                        for n, d in zip(names, dtypes, strict=True)
+                        add(Op("select", (truth, start, arg), dtype))
+                        for start, arg, dtype in zip(starts, changed.args, dtypes, strict=True)
                     ]
                 )
         if results is None:
