@@ -29,9 +29,9 @@ compilation then work as for fxarray's own:
 Array([2., 2., 2.], dtype=float32)
 
 `fxarray.core.primitive` says what each rule takes and returns. A rule that does not exist on
-purpose
-gets a sentence in the class attribute `EXCUSED`, which the error quotes. Devices are added by
-`register_backend`.
+purpose gets a sentence in the class attribute `EXCUSED`, which the error quotes. A `lower` rule
+takes a `Builder` and `Lowered` operands; without it, compiled code calls back to `eager`. Devices
+are added by `register_backend`.
 """
 
 from fxarray.compile.backend import Backend as Backend
@@ -61,5 +61,8 @@ from fxarray.core.types import ArrayType as ArrayType
 from fxarray.interpreters.dce import eliminate_dead_code as eliminate_dead_code
 from fxarray.interpreters.evaluate import evaluate as evaluate
 from fxarray.interpreters.staging import stage as stage
+from fxarray.kernel.build import Builder as Builder
+from fxarray.kernel.build import Lowered as Lowered
+from fxarray.kernel.build import NoKernel as NoKernel
 from fxarray.transforms.custom_vjp import CustomVJPPrimal as CustomVJPPrimal
 from fxarray.transforms.custom_vjp import SymbolicZero as SymbolicZero

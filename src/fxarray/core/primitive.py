@@ -16,7 +16,7 @@ transpose  `(cotangents, *operands) -> cotangents`; an operand that the operatio
            and that is wanted is a `Linear`; others are values. None where nothing is wanted
 batch      `(size, axis_name, operands, axes) -> (outputs, output_axes)`; an axis may be None
 shard      `(*types) -> Factors`: how sizes of operands and results correspond
-lower      `(builder, *operands)`: kernel IR
+lower      `(builder, *operands) -> results`: one element of each, in kernel IR
 samples    `(rng)`: instances and operands to try the operation on
 ========== =====================================================================================
 
