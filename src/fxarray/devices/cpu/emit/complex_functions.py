@@ -18,6 +18,7 @@ from fxarray.devices.cpu.emit.complex_arithmetic import (
     reciprocal,
     square_root,
 )
+from fxarray.devices.cpu.emit.exact import exact_product, exact_sum
 from fxarray.devices.cpu.emit.exponential import exp as real_exp
 from fxarray.devices.cpu.emit.hyperbolic import asinh as real_asinh
 from fxarray.devices.cpu.emit.hyperbolic import cosh as real_cosh
@@ -26,7 +27,7 @@ from fxarray.devices.cpu.emit.hyperbolic import sinh as real_sinh
 from fxarray.devices.cpu.emit.inverse_trigonometric import atan2 as real_atan2
 from fxarray.devices.cpu.emit.logarithm import log as real_log
 from fxarray.devices.cpu.emit.logarithm import log1p as real_log1p
-from fxarray.devices.cpu.emit.number import Number, exact_product, exact_sum, select
+from fxarray.devices.cpu.emit.number import Number, select
 from fxarray.devices.cpu.emit.power import power as real_power
 from fxarray.devices.cpu.emit.trigonometric import cos as real_cos
 from fxarray.devices.cpu.emit.trigonometric import sin as real_sin

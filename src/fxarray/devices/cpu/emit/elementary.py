@@ -12,6 +12,7 @@ from fxarray.devices.cpu.emit import (
     inverse_trigonometric,
     logarithm,
     power,
+    reciprocal_root,
     trigonometric,
 )
 from fxarray.devices.cpu.emit.number import Number
@@ -45,5 +46,5 @@ RULES: dict[str, Callable[..., Number]] = {
     "erf_inv": error_function.erf_inv,
     "lgamma": gamma.lgamma,
     "digamma": gamma.digamma,
-    "rsqrt": lambda x: 1.0 / x.sqrt(),
+    "rsqrt": reciprocal_root.reciprocal_root,
 }

@@ -7,16 +7,10 @@ from __future__ import annotations
 
 import math
 
+from fxarray.devices.cpu.emit.exact import exact_product, exact_sum, quotient_of_sums
 from fxarray.devices.cpu.emit.exponential import COEFFICIENTS, exp, reduce_by_log2, scale
 from fxarray.devices.cpu.emit.logarithm import log
-from fxarray.devices.cpu.emit.number import (
-    Number,
-    exact_product,
-    exact_sum,
-    polynomial,
-    quotient_of_sums,
-    select,
-)
+from fxarray.devices.cpu.emit.number import Number, polynomial, select
 from fxarray.devices.cpu.emit.outline import outlined
 
 # erf(x) / x - 1 in powers of x**2, for |x| <= 1.
@@ -89,8 +83,8 @@ def _complement(x: Number) -> Number:
     above_low = (first - above) + more
     # The quotient by 1 + 2 x, with what the sum and the quotient lack made up for.
     below, below_low = exact_sum(x * 2.0, x.like(1.0))
-    quotient, lacking = quotient_of_sums((above, above_low), (below, below_low))
-    return scale(quotient + lacking, n)
+    ratio, lacking = quotient_of_sums((above, above_low), (below, below_low))
+    return scale(ratio + lacking, n)
 
 
 def erf(x: Number) -> Number:

@@ -31,6 +31,11 @@ def scales_by_powers_of_two() -> bool:
     return target().vector_bytes == 64
 
 
+def estimates_reciprocals() -> bool:
+    """Whether there are reciprocals of 14 bits that are the same everywhere: AVX-512's."""
+    return target().vector_bytes == 64
+
+
 def converts_half() -> bool:
     """Whether float16 is converted by an instruction: on x86 since AVX2, on arm64 always."""
     return target().architecture == "aarch64" or target().vector_bytes >= 32

@@ -13,17 +13,15 @@ import math
 from collections.abc import Callable
 from typing import TypeAlias
 
-from fxarray.devices.cpu.emit.logarithm import log, log_in_two
-from fxarray.devices.cpu.emit.number import (
-    Number,
+from fxarray.devices.cpu.emit.exact import (
     compensated_polynomial,
     exact_product,
     exact_sum,
-    polynomial,
     product_of_sums,
     quotient_of_sums,
-    select,
 )
+from fxarray.devices.cpu.emit.logarithm import log, log_in_two
+from fxarray.devices.cpu.emit.number import Number, polynomial, select
 from fxarray.devices.cpu.emit.outline import outlined
 from fxarray.devices.cpu.emit.trigonometric import cosine_near, sine_near
 

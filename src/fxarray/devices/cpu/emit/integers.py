@@ -122,10 +122,7 @@ def _divide(x: Number, y: Number, dtype: str) -> Number:
 
 def _remainder(x: Number, y: Number, dtype: str) -> Number:
     quotient = _quotient(x, y, dtype)
-    rest = x - quotient * y
-    if is_constant(y.operand):
-        return select(y.equals(0), 0, rest)
-    return select(y.equals(0), 0, rest)
+    return select(y.equals(0), 0, x - quotient * y)
 
 
 # --- powers ---------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 
-from fxarray.devices.cpu.emit.number import Number, exact_product, polynomial, select
+from fxarray.devices.cpu.emit.exact import exact_product
+from fxarray.devices.cpu.emit.number import Number, polynomial, select
 
 # For |t| <= 1/2.
 _ARC_SINE = {

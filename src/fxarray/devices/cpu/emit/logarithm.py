@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 
+from fxarray.devices.cpu.emit.exact import exact_sum
 from fxarray.devices.cpu.emit.exponential import LOG2_HIGH, LOG2_LOW
-from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, exact_sum, polynomial, select
+from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
 
 # Of (log(1 + f) - f + f**2 / 2) / f**3 in float32.
 _SINGLE = (

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fxarray.devices.cpu.emit.exact import exact_product, exact_sum
 from fxarray.devices.cpu.emit.exponential import exp2_of, scale
 from fxarray.devices.cpu.emit.logarithm import split
-from fxarray.devices.cpu.emit.number import (
-    Number,
-    exact_product,
-    exact_sum,
-    polynomial,
-    select,
-)
+from fxarray.devices.cpu.emit.number import Number, polynomial, select
 from fxarray.devices.cpu.emit.outline import outlined
 
 # Minimax fits in powers of s**2 for 1 + f = (1 + s) / (1 - s) between sqrt(1/2) and sqrt(2), to the

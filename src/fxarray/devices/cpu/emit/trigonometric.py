@@ -10,14 +10,8 @@ from __future__ import annotations
 
 import math
 
-from fxarray.devices.cpu.emit.number import (
-    Number,
-    exact_product,
-    exact_sum,
-    literal_vector,
-    polynomial,
-    select,
-)
+from fxarray.devices.cpu.emit.exact import exact_product, exact_sum
+from fxarray.devices.cpu.emit.number import Number, literal_vector, polynomial, select
 from fxarray.devices.cpu.emit.outline import outlined
 from fxarray.devices.cpu.emit.types import vector_type
 
