@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Matcher: TypeAlias = Callable[[tuple[Any, ...], dict[str, Any]], list[Any] | None]
-MakeMatcher: TypeAlias = Callable[[tuple[Any, ...], dict[str, Any]], Matcher | None]
+MakeMatcher: TypeAlias = Callable[
+    [tuple[Any, ...], dict[str, Any], frozenset[int | str]], Matcher | None
+]
 
 _makers: list[MakeMatcher] = []
 
@@ -22,6 +24,14 @@ def install_matcher(make: MakeMatcher) -> None:
     _makers[:] = [make]
 
 
-def matcher(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Matcher | None:
-    """What recognises calls like this one, None if there is no such thing."""
-    return _makers[0](args, kwargs) if _makers else None
+def matcher(
+    args: tuple[Any, ...], kwargs: dict[str, Any], static: frozenset[int | str]
+) -> Matcher | None:
+    """What recognises calls like this one, None if there is no such thing.
+
+    Args:
+      args: the positional arguments.
+      kwargs: the others.
+      static: positions and names of arguments that are static values, a leaf each.
+    """
+    return _makers[0](args, kwargs, static) if _makers else None

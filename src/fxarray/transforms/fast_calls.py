@@ -72,6 +72,8 @@ def array_for(leaf: Any, type_: ArrayType) -> Any:
     """A leaf that the call takes as an array of type `type_`."""
     if type(leaf) is DeviceArray:
         return leaf
+    if type(leaf) is np.ndarray and leaf.dtype is type_.dtype:
+        return DeviceArray(leaf.copy(), type_)
     if isinstance(leaf, (np.ndarray, np.generic)):
         return operators.asarray(leaf)
     return DeviceArray(quietly(np.array, (leaf, type_.dtype)), type_)
@@ -158,12 +160,18 @@ class FastCalls:
             self.clear()
         self.by_key[key] = fast
 
-    def recognise(self, args: tuple[Any, ...], kwargs: dict[str, Any], fast: FastCall) -> None:
+    def recognise(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        static: frozenset[int | str],
+        fast: FastCall,
+    ) -> None:
         """Have calls like this one, which took a short way, be recognised."""
         if fast.recognitions >= _RECOGNITIONS:
             return  # what its matchers look for does not come again
         fast.recognitions += 1
-        match = matcher(args, kwargs)
+        match = matcher(args, kwargs, static)
         if match is not None:
             newest = (match, context.settings, fast)
             self.recognised = (newest, *self.recognised[: _RECOGNISED - 1])

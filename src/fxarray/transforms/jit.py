@@ -117,7 +117,8 @@ class JitFunction:
             )
         self._traces: FunctionTraces = traces_of(function)
         self._positional = positional_names(self._signature)
-        self._has_statics = bool(self._static_numbers or self._static_names)
+        self._static = frozenset((*self._static_numbers, *self._static_names))
+        self._has_statics = bool(self._static)
         self._fast = FastCalls()
         _JITTED.add(self)
         self._hits = 0
@@ -130,15 +131,15 @@ class JitFunction:
             state = context
             if state.staging is not None or state.axes or state.disable_jit:
                 return self._call(args, kwargs)
-            if self._has_statics:
-                return self._call_with_other_leaves(args, kwargs)
-            fast: FastCall | None = None
             for match, settings, known in self._fast.recognised:
                 if settings == state.settings:
                     found = match(args, kwargs)
                     if found is not None:
                         return self._run(known, found)
+            if self._has_statics:
+                return self._call_with_other_leaves(args, kwargs)
             leaves, treedef = _flatten((args, kwargs), None, False, NAMESPACE)
+            fast: FastCall | None = None
             arrays = True
             try:
                 fast = self._fast.by_key.get((treedef, state.settings, *map(_type, leaves)))
@@ -155,7 +156,7 @@ class JitFunction:
                 arrays = False
             if not arrays:
                 return self._call_with_other_leaves(args, kwargs)
-            self._fast.recognise(args, kwargs, fast)
+            self._fast.recognise(args, kwargs, self._static, fast)
             return result
         except Exception as error:
             shorten(error)
@@ -178,8 +179,7 @@ class JitFunction:
         if fast is None:
             return self._call(args, kwargs, key)
         result = self._run(fast, leaves)
-        if not self._has_statics:
-            self._fast.recognise(args, kwargs, fast)
+        self._fast.recognise(args, kwargs, self._static, fast)
         return result
 
     def _mixed_key(

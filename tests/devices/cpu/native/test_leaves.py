@@ -57,6 +57,7 @@ def same(args: tuple, kwargs: dict[str, Any]) -> bool:
     """Whether a matcher of a call takes it apart as flattening does."""
     match = make_matcher(args, kwargs)
     assert match is not None
+    assert match(args, kwargs) is not None
     found, expected = match(args, kwargs), tree.leaves((args, kwargs))
     assert found is not None
     return len(found) == len(expected) and all(map(lambda a, b: a is b, found, expected))
@@ -73,8 +74,12 @@ def same(args: tuple, kwargs: dict[str, Any]) -> bool:
         ((np.dtype("f4"), np.add, np, lambda: 0), {}),
         ((model(), [model()]), {"m": model()}),
         ((Point(vector(1), [Point(1, 2.0)]),), {}),
+        ((np.ones((2, 3)), np.ones(()), np.ones((0, 4), np.int8)[:, ::2]), {}),
     ],
-    ids=["nothing", "one", "nested", "dict", "statics", "more statics", "modules", "dataclasses"],
+    ids=[
+        *("nothing", "one", "nested", "dict", "statics", "more statics", "modules"),
+        *("dataclasses", "NumPy"),
+    ],
 )
 def test_a_call_is_taken_apart_as_by_flattening(args, kwargs):
     assert same(args, kwargs)
@@ -139,6 +144,51 @@ def test_what_differs_is_not_recognised(place, other):
     assert match(BASE, {}) is not None
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.ones((3, 2), np.float32),
+        np.ones((2, 3, 1), np.float32),
+        np.ones((2,), np.float32),
+        np.ones((), np.float32),
+        np.ones((2, 3)),
+        np.ones((2, 3), ">f4"),
+        np.ma.masked_array(np.ones((2, 3), np.float32)),
+        fnp.ones((2, 3)),
+    ],
+)
+def test_numpy_arrays_of_other_types_are_not_recognised(other):
+    match = make_matcher((np.ones((2, 3), np.float32),), {})
+    assert match is not None
+    assert match((np.zeros((3, 2), np.float32).T,), {}) is not None
+    assert match((other,), {}) is None
+
+
+def test_static_arguments_compare_by_value():
+    static = frozenset((0, "name", "flag", "number"))
+    match = make_matcher((10**20, vector(1)), {"name": "abc", "flag": True, "number": 1}, static)
+    assert match is not None
+    equal = "".join(["a", "b", "c"])
+    given = {"name": equal, "flag": True, "number": int("1")}
+    found = match((10**20 + 0, vector(2)), given)
+    assert found is not None
+    assert [found[0], *found[2:]] == [10**20, True, equal, 1]
+    for changed in (
+        {"name": "abd"},
+        {"flag": 1},
+        {"number": True},
+        {"number": 1.0},
+        {"name": None},
+    ):
+        assert match((10**20, vector(1)), {**given, **changed}) is None
+    assert match((10**20 + 1, vector(1)), given) is None
+
+
+def test_static_arguments_that_may_change_have_no_matcher():
+    for value in ((1, 2), 1.5, Hashed(1), [1]):
+        assert make_matcher((value,), {}, frozenset((0,))) is None
+
+
 def test_tracers_are_not_recognised():
     match = make_matcher((vector(1),), {})
     assert match is not None
@@ -192,7 +242,7 @@ class Computed:
         {"a": 1, 2: 3},
         OrderedDict(a=1),
         namedtuple("Pair", "a b")(1, 2),
-        np.ones(2),
+        np.ma.masked_array([1]),
         object(),
     ],
     ids=lambda x: type(x).__name__,
@@ -293,6 +343,33 @@ def test_jit_of_donated_arguments_deletes_them_however_they_are_recognised():
         np.testing.assert_array_equal(result, [2, 3])
     with pytest.raises(fxarray.errors.DeletedArrayError):
         function(given)
+
+
+def test_jit_of_static_arguments_recognises_their_values():
+    seen = []
+
+    def function(x, n, name):
+        seen.append((n, name))
+        return x * n
+
+    jitted = fxarray.jit(function, static_argnums=1, static_argnames="name", backend="native")
+    for _ in range(4):
+        for n in (2, 1000, True):
+            for name in ("a", "b"):
+                np.testing.assert_array_equal(jitted(vector(1, 2), n, name=name), [n, 2 * n])
+    assert len(seen) == 6
+    assert recognised(jitted) == 4
+
+
+def test_jit_copies_numpy_arrays_that_it_is_given():
+    jitted = fxarray.jit(lambda x, y: (x, x * y), backend="native")
+    for _ in range(4):
+        given = np.arange(6, dtype=np.float32).reshape(2, 3).T
+        same, product = jitted(given, 2.0)
+        given[...] = -1
+        np.testing.assert_array_equal(same, [[0, 3], [1, 4], [2, 5]])
+        np.testing.assert_array_equal(product, [[0, 6], [2, 8], [4, 10]])
+    assert recognised(jitted) == 1
 
 
 def test_jit_under_grad_traces_as_ever():

@@ -23,6 +23,11 @@ class _Method(ctypes.Structure):
 _methods: dict[tuple[str, int, int], _Method] = {}  # never freed: builtins point to them
 
 
+def address_of(words: bytearray) -> int:
+    """Where the bytes are; they must not be resized, and live as long as the address is used."""
+    return ctypes.addressof((ctypes.c_char * 0).from_buffer(words))
+
+
 def builtin(name: str, address: int, flags: int, owner: Any) -> Callable[..., Any]:
     """A function object.
 

@@ -23,7 +23,7 @@ from fxarray.compile.backend import NotConcreteError
 from fxarray.core import dtypes
 from fxarray.core.array import DeviceArray
 from fxarray.core.types import ArrayType
-from fxarray.devices.cpu.native.builtin_functions import ONE, builtin
+from fxarray.devices.cpu.native.builtin_functions import ONE, address_of, builtin
 from fxarray.devices.cpu.native.dispatch_text import (
     CONSTANT,
     CONTEXT,
@@ -125,10 +125,6 @@ def _words(*values: int) -> bytearray:
     return bytearray(b"".join([(value % 2**64).to_bytes(8, "little") for value in values]))
 
 
-def _address(words: bytearray) -> int:
-    return ctypes.addressof((ctypes.c_char * 0).from_buffer(words))
-
-
 def _direct(target: Target, found: Layout) -> Callable[[list[Any]], list[DeviceArray] | None]:
     alive: list[Any] = []
     rows = [word for output in target.outputs for word in _row(output, alive)]
@@ -141,15 +137,15 @@ def _direct(target: Target, found: Layout) -> Callable[[list[Any]], list[DeviceA
         "outputs": len(target.outputs),
         "extras": len(target.extra),
         "release_gil": int(target.release_gil),
-        "output_table": _address(table),
-        "extra_words": _address(extra),
+        "output_table": address_of(table),
+        "extra_words": address_of(extra),
         "scratch": target.scratch,
         "pool": source.pool,
         "allocate": source.allocate,
         "release": source.release,
         "array_class": id(DeviceArray),
         "numpy_class": id(np.ndarray),
-        "array_context": _address(arrays),
+        "array_context": address_of(arrays),
         "none": id(None),
         "new_copy": found.new_copy,
     }
@@ -173,7 +169,7 @@ def _row(output: Output, alive: list[Any]) -> tuple[int, ...]:
             alive.extend((dtype, shape, output.type))
             kind, donor = (NEW, 0) if output.donor is None else (DONATED, output.donor)
             size = prod(sizes) * dtype.itemsize
-            return (kind, donor, id(dtype), len(sizes), _address(shape), size, id(output.type))
+            return (kind, donor, id(dtype), len(sizes), address_of(shape), size, id(output.type))
 
 
 def _shape(type: ArrayType) -> tuple[int, ...]:

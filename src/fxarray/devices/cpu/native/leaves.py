@@ -19,7 +19,7 @@ import numpy as np
 
 from fxarray.compile.matching import Matcher, install_matcher
 from fxarray.core.array import DeviceArray
-from fxarray.devices.cpu.native.builtin_functions import FAST, builtin
+from fxarray.devices.cpu.native.builtin_functions import FAST, address_of, builtin
 from fxarray.devices.cpu.native.jit import symbols
 from fxarray.devices.cpu.native.objects import Layout, layout
 from fxarray.tree.operations import flatten
@@ -40,8 +40,10 @@ class Step(IntEnum):
     SIZE_DICT = 8
     ARRAY = 9  # source, a DeviceArray, has the type `what`
     SMALL = 10  # source, an int, fits 32 bits
-    LEAF = 11  # source is the next leaf
-    END = 12
+    NUMPY = 11  # source, a NumPy array, has the dtype and sizes that `what` points to
+    EQUAL = 12  # source == what, both of one class of constants
+    LEAF = 13  # source is the next leaf
+    END = 14
 
 
 _WORDS = 4
@@ -90,6 +92,7 @@ declare i64 @PyDict_Size(ptr)
 declare i64 @PyLong_AsLongLongAndOverflow(ptr, ptr)
 declare ptr @PyList_New(i64)
 declare i32 @PyList_SetItem(ptr, i64, ptr)
+declare i32 @PyObject_RichCompareBool(ptr, ptr, i32)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
 declare void @PyErr_Clear()
@@ -144,12 +147,15 @@ step:
     i64 {Step.SIZE_DICT}, label %size_dict
     i64 {Step.ARRAY}, label %array
     i64 {Step.SMALL}, label %small
+    i64 {Step.NUMPY}, label %numpy
+    i64 {Step.EQUAL}, label %equal
     i64 {Step.LEAF}, label %leaf.take
   ]
 next:
   %leaf.next = phi i64 [%leaf, %class], [%leaf, %tuple], [%leaf, %list], [%leaf, %dict],
       [%leaf, %fields.use], [%leaf, %same], [%leaf, %size_tuple], [%leaf, %size_list],
-      [%leaf, %size_dict], [%leaf, %array], [%leaf, %small], [%leaf.more, %leaf.take]
+      [%leaf, %size_dict], [%leaf, %array], [%leaf, %small], [%leaf, %numpy.some],
+      [%leaf, %numpy.dimension], [%leaf, %equal], [%leaf.more, %leaf.take]
   %position.next = add i64 %position, 1
   br label %step
 
@@ -185,6 +191,42 @@ small:
   %exact = icmp eq i32 %overflow, 0
   %good = and i1 %fits, %exact
   br i1 %good, label %next, label %different
+numpy:
+  %dtype.at = getelementptr i8, ptr %source, i64 {found.dtype}
+  %dtype = load i64, ptr %dtype.at
+  %dtype.wanted = load i64, ptr %what.ptr, align 1
+  %dtype.same = icmp eq i64 %dtype, %dtype.wanted
+  br i1 %dtype.same, label %numpy.ndim, label %different
+numpy.ndim:
+  %ndim.at = getelementptr i8, ptr %source, i64 {found.ndim}
+  %ndim.narrow = load i32, ptr %ndim.at
+  %ndim = zext i32 %ndim.narrow to i64
+  %ndim.wanted.at = getelementptr i64, ptr %what.ptr, i64 1
+  %ndim.wanted = load i64, ptr %ndim.wanted.at, align 1
+  %shape.at = getelementptr i8, ptr %source, i64 {found.shape}
+  %shape = load ptr, ptr %shape.at
+  %shape.wanted = getelementptr i64, ptr %what.ptr, i64 2
+  %ndim.same = icmp eq i64 %ndim, %ndim.wanted
+  %ndim.zero = icmp eq i64 %ndim, 0
+  br i1 %ndim.same, label %numpy.some, label %different
+numpy.some:
+  br i1 %ndim.zero, label %next, label %numpy.compare
+numpy.compare:
+  %axis = phi i64 [0, %numpy.some], [%axis.next, %numpy.dimension]
+  %size.at = getelementptr i64, ptr %shape, i64 %axis
+  %size = load i64, ptr %size.at
+  %size.wanted.at = getelementptr i64, ptr %shape.wanted, i64 %axis
+  %size.wanted = load i64, ptr %size.wanted.at, align 1
+  %size.same = icmp eq i64 %size, %size.wanted
+  br i1 %size.same, label %numpy.dimension, label %different
+numpy.dimension:
+  %axis.next = add i64 %axis, 1
+  %axis.more = icmp ult i64 %axis.next, %ndim
+  br i1 %axis.more, label %numpy.compare, label %next
+equal:
+  %compared = call i32 @PyObject_RichCompareBool(ptr %source, ptr %what.ptr, i32 2)
+  %is_equal = icmp eq i32 %compared, 1
+  br i1 %is_equal, label %next, label %different
 leaf.take:
   call void @Py_IncRef(ptr %source)
   %set = call i32 @PyList_SetItem(ptr %leaves, i64 %leaf, ptr %source)
@@ -208,17 +250,20 @@ class _UnknownKind(Exception):
     """An argument is of a kind that has no instructions."""
 
 
-# Static leaves that cannot change: the same object is the same value.
+# Static leaves that cannot change: the same object is the same value. Others of these classes
+# compare by value, and no code of the user's runs for that.
 _CONSTANT = frozenset(
-    (str, bytes, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc)
+    (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, np.ufunc, type(None))
 )
+_COMPARED = frozenset((str, bytes))
 _NUMBERS = frozenset((float, bool, complex, np.float32, np.float64, np.bool_))
 
 
 class _Path:
     """The instructions that walk given arguments."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: Layout) -> None:
+        self.found = found
         self.steps: list[tuple[int, int, int, int]] = []
         self.registers = 2
         self.leaves: list[Any] = []
@@ -278,9 +323,38 @@ class _Path:
         for name in children:
             self.visit(values[name], self.fetch(Step.DICT, fields, self.address(name)))
 
+    def visit_static(self, value: Any, register: int) -> None:
+        """The instructions for an argument that is static whatever its class."""
+        kind: type[Any] = type(value)
+        if kind is int or kind is bool:
+            self._compare(value, kind, register)
+        elif not self._visit_constant(value, kind, register):
+            raise _UnknownKind
+        self.add(Step.LEAF, register)
+        self.leaves.append(value)
+
+    def _visit_constant(self, value: Any, kind: type[Any], register: int) -> bool:
+        if kind in _COMPARED:
+            self._compare(value, kind, register)
+        elif kind in _CONSTANT or isinstance(value, (Enum, type, np.dtype)):
+            self.add(Step.SAME, register, self.address(value))
+        else:
+            return False
+        return True
+
+    def _compare(self, value: Any, kind: type[Any], register: int) -> None:
+        self.add(Step.CLASS, register, id(kind))
+        self.add(Step.EQUAL, register, self.address(value))
+
     def _visit_leaf(self, leaf: Any, kind: type[Any], register: int) -> None:
-        if kind in _CONSTANT or isinstance(leaf, (Enum, type, np.dtype)):
-            self.add(Step.SAME, register, self.address(leaf))
+        if self._visit_constant(leaf, kind, register):
+            pass
+        elif kind is np.ndarray:
+            self.add(Step.CLASS, register, id(kind))
+            shape = [self.address(leaf.dtype), leaf.ndim, *leaf.shape]
+            table = bytearray(b"".join([word.to_bytes(8, "little") for word in shape]))
+            self.alive.append(table)
+            self.add(Step.NUMPY, register, address_of(table))
         elif kind is DeviceArray or kind is int or kind in _NUMBERS:
             self.add(Step.CLASS, register, id(kind))
             if kind is DeviceArray:
@@ -298,18 +372,41 @@ def _entry(found: Layout) -> int:
     return symbols(matcher_text(found), ("match",))["match"]
 
 
-def make_matcher(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Matcher | None:
-    """What recognises calls with arguments like these, None if something in them is not known."""
+def make_matcher(
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    static: frozenset[int | str] = frozenset(),
+) -> Matcher | None:
+    """What recognises calls with arguments like these, None if something in them is not known.
+
+    Args:
+      args: the positional arguments.
+      kwargs: the others.
+      static: positions and names of arguments that are static: they compare by value, and are one
+        leaf each.
+    """
     found = layout()
     if found is None:
         return None
-    path = _Path()
+    path = _Path(found)
+    leaves: list[Any] = []
     try:
-        path.visit(args, 0)
-        path.visit(kwargs, 1)
+        path.add(Step.SIZE_TUPLE, 0, len(args))
+        path.add(Step.SIZE_DICT, 1, len(kwargs))
+        arguments = [*enumerate(args), *sorted(kwargs.items())]
+        for name, value in arguments:
+            if isinstance(name, int):
+                register = path.fetch(Step.TUPLE, 0, name)
+            else:
+                register = path.fetch(Step.DICT, 1, path.address(name))
+            if name in static:
+                path.visit_static(value, register)
+                leaves.append(value)
+            else:
+                path.visit(value, register)
+                leaves.extend(flatten(value)[0])
     except (_UnknownKind, KeyError, RecursionError):
         return None
-    leaves = flatten((args, kwargs))[0]
     if len(leaves) != len(path.leaves) or any(map(is_not, leaves, path.leaves)):
         return None  # a class is taken apart in another way than its fields say
     path.add(Step.END, 0)

@@ -36,6 +36,9 @@ class Layout:
       array_type: of the ArrayType in a DeviceArray.
       data: of the data pointer in a NumPy array.
       flags: of the flags (i32) in a NumPy array.
+      dtype: of the dtype in a NumPy array.
+      ndim: of the number of its dimensions (i32).
+      shape: of the pointer to its sizes (i64).
       handler: of the memory handler in a NumPy array that owns its memory.
       itemsize: in a NumPy dtype.
       new_array: `PyArray_NewFromDescr`.
@@ -48,6 +51,9 @@ class Layout:
     array_type: int
     data: int
     flags: int
+    dtype: int
+    ndim: int
+    shape: int
     handler: int
     itemsize: int
     new_array: int
@@ -94,6 +100,8 @@ def _find() -> Layout | None:
         "data": sorted(set.intersection(*map(set, data))),
         "flags": sorted(set.intersection(*map(set, flags))),
     }
+    found["dtype"] = sorted(set.intersection(*[set(_places(x, id(x.dtype), size)) for x in arrays]))
+    found["ndim"], found["shape"] = _find_shape()
     found["handler"] = [o for o in _places(arrays[0], id(handler), size) if o > 16]
     found["itemsize"] = sorted(set.intersection(*[set(places) for places in _itemsizes()]))
     if any(len(places) != 1 for places in found.values()):
@@ -105,6 +113,28 @@ def _find() -> Layout | None:
         new_array=new_array,
         new_copy=new_copy,
     )
+
+
+def _find_shape() -> tuple[list[int], list[int]]:
+    """The offsets of the number of dimensions and of the pointer to the sizes.
+
+    The sizes lie before the strides, in one piece of memory: that is checked before the pointer is
+    followed.
+    """
+    arrays = [np.zeros((7, 1, 5)[:ndim]) for ndim in (1, 2, 3)]
+    size = np.ndarray.__basicsize__
+    counts = [{o for o in range(0, size, 4) if _word(x, o) & 0xFFFFFFFF == x.ndim} for x in arrays]
+    shapes = [
+        {o for o in range(0, size - 8, 8) if _word(x, o + 8) - _word(x, o) == 8 * x.ndim}
+        for x in arrays
+    ]
+    shape = sorted(set.intersection(*shapes))
+    for array in arrays:
+        for offset in shape:
+            sizes = (ctypes.c_int64 * array.ndim).from_address(_word(array, offset))
+            if tuple(sizes) != array.shape:
+                return [], []
+    return sorted(set.intersection(*counts)), shape
 
 
 def _itemsizes() -> list[list[int]]:
