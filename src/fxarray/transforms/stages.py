@@ -81,14 +81,14 @@ class Lowered:
         return self._traced.out_tree
 
     def as_text(self, stage: str | None = None) -> str:
-        """The code at a stage: "traced", "simplified" (default), or one of the backend's.
+        """The code at a stage: "program", "simplified" (default), or one of the backend's.
 
         Raises:
           ArgumentError: if there is no such stage.
         """
         if stage is None or stage == "simplified":
             return str(self._program)
-        if stage == "traced":
+        if stage in ("program", "traced"):
             return str(self._traced.program)
         return self.compile().as_text(stage)
 

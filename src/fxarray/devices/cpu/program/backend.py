@@ -7,7 +7,6 @@ from functools import lru_cache
 from fxarray.compile.backend import CompileOptions
 from fxarray.compile.fuse import Policy, fuse
 from fxarray.compile.graph import CallStep, KernelStep
-from fxarray.compile.simplify import simplify
 from fxarray.core.caches import register_cache
 from fxarray.core.ir import Program
 from fxarray.devices.cpu import library
@@ -56,11 +55,8 @@ class NativeBackend:
         self._policy = Policy(can_render=lambda kernel: kernel_routine(kernel, host()) is not None)
 
     def compile(self, program: Program, options: CompileOptions) -> NativeExecutable:
-        simplified = simplify(program)
-        graph = fuse(simplified, self._policy)
-        return NativeExecutable(
-            compile_graph(graph, program, simplified, routine_of, options.donated)
-        )
+        graph = fuse(program, self._policy)
+        return NativeExecutable(compile_graph(graph, program, routine_of, options.donated))
 
 
 BACKEND = NativeBackend()

@@ -39,8 +39,7 @@ class Compiled(NamedTuple):
     """What all executables of equal Programs share.
 
     Args:
-      program: as it was compiled.
-      simplified: after the passes over Programs.
+      program: after the passes over Programs.
       graph: its steps.
       plan: its memory.
       routines: of its steps, at any depth, None for those of the host; of loops, only of those that
@@ -51,7 +50,6 @@ class Compiled(NamedTuple):
     """
 
     program: Program
-    simplified: Program
     graph: Graph
     plan: Plan
     routines: Mapping[Step, Routine | None]
@@ -99,7 +97,6 @@ def in_place(step: CallStep) -> Pairs:
 def compile_graph(
     graph: Graph,
     program: Program,
-    simplified: Program,
     routine: Callable[[KernelStep | CallStep, Target], Routine | None],
     donated: tuple[int, ...] = (),
 ) -> Compiled:
@@ -107,8 +104,7 @@ def compile_graph(
 
     Args:
       graph: the graph.
-      program: what it came from.
-      simplified: the Program after its passes.
+      program: what it came from, after its passes.
       routine: finds the machine code of a step.
       donated: inputs whose memory may be reused.
     """
@@ -132,4 +128,4 @@ def compile_graph(
     code = assemble(graph, memory, routines)
     entries = addresses(list(code.texts))
     checked = os.environ.get("FXARRAY_CHECK", "") not in ("", "0")
-    return Compiled(program, simplified, graph, memory, routines, code, entries, checked)
+    return Compiled(program, graph, memory, routines, code, entries, checked)

@@ -7,6 +7,7 @@ called. The same way the program lets Python look for signals, such as Ctrl-C, i
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -151,6 +152,31 @@ _host_function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_void_
 HOST_ADDRESS: int = ctypes.cast(_host_function, ctypes.c_void_p).value or 0
 
 
+class _signals_kept:  # noqa: N801, reads as a function
+    """While it is open, what a signal raises when native code calls Python is kept.
+
+    Python handles signals as it enters a function, which is outside of any `try` in it, and what is
+    raised there has no caller but ctypes, which gives it to `sys.unraisablehook`. Only the main
+    thread handles signals.
+    """
+
+    def __enter__(self) -> None:
+        self.installed = threading.get_ident() == threading.main_thread().ident
+        if self.installed:
+            self.previous = sys.unraisablehook
+            sys.unraisablehook = self.hook
+
+    def hook(self, unraisable: Any) -> None:
+        if unraisable.object is _call:
+            _calls.error = unraisable.exc_value or unraisable.exc_type()
+        else:
+            self.previous(unraisable)
+
+    def __exit__(self, *_: object) -> None:
+        if self.installed:
+            sys.unraisablehook = self.previous
+
+
 def run_with_host(function: Callable[[Any], Any], argument: Any, steps: Sequence[HostStep]) -> Any:
     """`function(argument)`, where the function runs a program that may call the host.
 
@@ -166,11 +192,12 @@ def run_with_host(function: Callable[[Any], Any], argument: Any, steps: Sequence
     _calls.turns, _calls.looked = FIRST_TURNS, time.perf_counter()
     _calls.steps.append(steps)
     try:
-        result = function(argument)
+        with _signals_kept():
+            result = function(argument)
     finally:
         _calls.steps.pop()
         _calls.turns, _calls.looked = turns, looked
-    error, _calls.error = _calls.error, None
+        error, _calls.error = _calls.error, None
     if error is not None:
         raise error
     return result

@@ -10,13 +10,14 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fxarray.compile.graph import CallStep, CopyStep, KernelStep, Step
+from fxarray.compile.graph import CallStep, CopyStep, KernelStep, Step, WhileStep
 from fxarray.core.array import DeviceArray
 from fxarray.core.errors import ArgumentError
 from fxarray.devices.cpu.program.roofline import Peaks, measure_peaks
@@ -64,6 +65,11 @@ class Timeline:
                 self._collect(known, began, ended)
         return results
 
+    def annotate(self, name: str, began: int, ended: int, details: dict[str, Any]) -> None:
+        """Write down something that is no Program."""
+        with self._lock:
+            self._add(name, "annotation", began, ended, threading.get_native_id(), details)
+
     def _prepare(self, bound: Any) -> Traced:
         events = np.zeros((_EVENTS, EVENT_WORDS), np.int64)
         record = bound.record.copy()
@@ -88,12 +94,17 @@ class Timeline:
     def _described(
         self, compiled: Any, step: Step | None, values: Any, duration: int
     ) -> tuple[str, dict[str, Any]]:
-        if not isinstance(step, KernelStep | CallStep):
-            return ("copy" if isinstance(step, CopyStep) else "copy of a carry"), {}
-        name = step.kernel.name if isinstance(step, KernelStep) else step.op.name
-        routine = compiled.routines[step]
+        routine = None if step is None else compiled.routines.get(step)
+        if isinstance(step, CopyStep):
+            return "copy", {}
+        if isinstance(step, KernelStep | CallStep):
+            name = step.kernel.name if isinstance(step, KernelStep) else step.op.name
+        elif routine is None:
+            return "copy of a carry", {}
+        else:
+            name = "while" if isinstance(step, WhileStep) else "scan"
         if routine is None:
-            return f"{name} (host)", {"where": str(step.source or "")}
+            return f"{name} (host)", {"where": _place(step)}
         flops = sizes.evaluate(routine.flops, values)
         moved = sizes.evaluate(routine.bytes_moved, values)
         share = self.peaks.share(flops, moved, max(duration, 1) * 1e-9)
@@ -101,7 +112,7 @@ class Timeline:
             "flops": flops,
             "bytes": moved,
             "share of roofline": round(share, 3),
-            "where": str(step.source or ""),
+            "where": _place(step),
         }
 
     def _add(
@@ -138,7 +149,24 @@ class Timeline:
         path.write_text(json.dumps(content))
 
 
+def _place(step: Any) -> str:
+    """Where the user wrote what became the step."""
+    source = getattr(step, "source", None)
+    return "" if source is None else str(source)
+
+
 _current: list[tuple[Timeline, Path]] = []
+
+
+@contextmanager
+def annotated(name: str, details: dict[str, Any]) -> Generator[None]:
+    """Write a block down as part of the timeline, if one is being made."""
+    began = time.monotonic_ns()
+    try:
+        yield
+    finally:
+        for timeline, _ in _current[-1:]:
+            timeline.annotate(name, began, time.monotonic_ns(), details)
 
 
 def active() -> bool:

@@ -23,16 +23,14 @@ from fxarray.kernel import sizes
 from fxarray.kernel.ir import Kernel
 from fxarray.kernel.sizes import Size
 
-STAGES = ("program", "simplified", "graph", "kernels", "llvm", "assembly")
+STAGES = ("simplified", "graph", "kernels", "llvm", "assembly")
 
 
 def as_text(compiled: Compiled, stage: str) -> str:
     """The code at a stage of `STAGES`."""
     match stage:
-        case "program":
-            return str(compiled.program)
         case "simplified":
-            return str(compiled.simplified)
+            return str(compiled.program)
         case "graph":
             return graph_text(compiled.graph)
         case "kernels":
