@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from fxarray.devices.cpu.native.routine import (
 )
 from fxarray.devices.cpu.native.runtime import runtime, thread_count
 from fxarray.devices.cpu.native.target import OTHERS, Target, host
+from fxarray.kernel.sizes import Size, evaluate
 
 _ENTRY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 Values = np.ndarray[Any, Any]
@@ -41,11 +42,20 @@ class Call:
       operands: its operands.
       target: the processor that code is for, which must run here.
       in_place: whether the first result is in the first operand's memory.
+      dims: for each operand, its shape with variables in it.
+      values: of these variables.
     """
 
     def __init__(
-        self, op: Primitive, operands: Sequence[Any], target: Target, in_place: bool = False
+        self,
+        op: Primitive,
+        operands: Sequence[Any],
+        target: Target,
+        in_place: bool = False,
+        dims: Sequence[tuple[Any, ...]] | None = None,
+        values: Mapping[str, int] | None = None,
     ) -> None:
+        self.values = values or {}
         given = [x if isinstance(x, DeviceArray) else np.asarray(x) for x in operands]
         types = [
             x.type if isinstance(x, DeviceArray) else ArrayType(x.shape, x.dtype) for x in given
@@ -55,18 +65,24 @@ class Call:
         self.outputs = [aligned(zeros(t)) for t in results]
         if in_place:
             self.outputs[0] = self.inputs[0]
+        if dims is not None:
+            types = [ArrayType(shape, t.dtype) for shape, t in zip(dims, types, strict=True)]
+            results = op.infer(*types)
         made = routine(op, types, results, target)
         self.exists = made is not None
         if made is None:
             return
         (address,) = addresses([made.text])
         threads = thread_count()
-        size = int(made.scratch) + threads * int(made.thread_scratch)  # type: ignore[arg-type]
+        size = self._number(made.scratch) + threads * self._number(made.thread_scratch)
         # What lies behind is checked: a routine writes no more than it asked for.
         self.scratch = empty((size + 64,), np.uint8)
         self.scratch[:] = 0xA5
         self.words = np.array([self._word(word) for word in made.words], np.uint64)
         self._entry = _ENTRY(address)
+
+    def _number(self, size: Size) -> int:
+        return evaluate(size, self.values)
 
     def _word(self, word: Word) -> int:
         match word:
@@ -77,7 +93,7 @@ class Call:
             case ScratchPointer():
                 return self.scratch.ctypes.data
             case SizeWord(size):
-                return int(size) % 2**64  # type: ignore[arg-type]
+                return self._number(size) % 2**64
             case Address(value):
                 return value
             case FunctionPointer(text):
@@ -122,8 +138,8 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 def run(target: Target) -> Run:
     """From an operation and operands to results; None where there is no routine."""
 
-    def call(op: Primitive, *operands: Any, in_place: bool = False) -> list[Values] | None:
-        bound = Call(op, operands, target, in_place)
+    def call(op: Primitive, *operands: Any, **options: Any) -> list[Values] | None:
+        bound = Call(op, operands, target, **options)
         return bound() if bound.exists else None
 
     return call
@@ -160,11 +176,9 @@ def assert_same(got: Sequence[Values], wanted: Sequence[Values], roundings: floa
 def check(run: Run) -> Callable[..., None]:
     """Assert that a routine's results are the reference's, to some roundings, by default none."""
 
-    def compare(
-        op: Primitive, *operands: Any, in_place: bool = False, roundings: float = 0
-    ) -> None:
+    def compare(op: Primitive, *operands: Any, roundings: float = 0, **options: Any) -> None:
         wanted = op.reference(*[np.asarray(buffer(x)) for x in operands])
-        got = run(op, *operands, in_place=in_place)
+        got = run(op, *operands, **options)
         assert got is not None
         assert_same(got, wanted, roundings)
 

@@ -9,10 +9,17 @@ import pytest
 
 from fxarray.core import dtypes
 from fxarray.core.dtype_table import NUMERIC
+from fxarray.devices.cpu.native.target import Target, host
 from fxarray.primitives.dynamic_slicing import DynamicSlice, DynamicUpdateSlice
 from fxarray.primitives.support import random_operand
 
 Check = Callable[..., None]
+
+
+@pytest.fixture
+def target() -> Target:
+    """The host alone: vectors only make the loops over windows shorter."""
+    return host()
 
 
 def test_samples(check: Check) -> None:

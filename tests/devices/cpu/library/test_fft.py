@@ -78,3 +78,13 @@ def test_any_number_of_rows() -> None:
         return made.text
 
     assert text(3) == text(ShapeVar("rows"))
+
+
+def test_rows_known_at_run_time(check: Check) -> None:
+    rng = np.random.default_rng(4)
+    for kind, dtype, shape in ((FFT, "complex64", (8, 40)), (RFFT, "float32", (8, 128))):
+        for rows in (1, 37):
+            x = draw(rng, (rows, *shape), dtype)
+            op = Fft(kind, shape)
+            dims = [(ShapeVar("rows"), *shape)]
+            check(op, x, roundings=20, dims=dims, values={"rows": rows})

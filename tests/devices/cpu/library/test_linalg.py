@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fxarray.core import dtypes
+from fxarray.core.dims import ShapeVar
 from fxarray.primitives.linalg_eigen import Eig, Eigh, Svd
 from fxarray.primitives.linalg_lu import FactoredSolve, Lu, LuPivotsToPermutation
 from fxarray.primitives.linalg_qr import Geqrf, HouseholderProduct, Qr
@@ -139,3 +140,20 @@ def test_permutations(check: Check) -> None:
     rng = np.random.default_rng(4)
     pivots = np.stack([rng.integers(i, 9, 50) for i in range(7)], axis=-1).astype(np.int32)
     check(LuPivotsToPermutation(9), pivots)
+
+
+def test_sizes_known_at_run_time(check: Check) -> None:
+    rng = np.random.default_rng(6)
+    stack, n = ShapeVar("stack"), ShapeVar("n")
+    for sizes in ({"stack": 1, "n": 3}, {"stack": 40, "n": 20}):
+        shape = tuple(sizes.values())
+        a, b = definite(rng, (*shape, shape[1]), "float64"), normal(rng, (*shape, 2), "float64")
+        check(Cholesky(), a, roundings=100, dims=[(stack, n, n)], values=sizes)
+        check(Lu(), a, roundings=100, dims=[(stack, n, n)], values=sizes)
+        check(Eigh(True, False), a, roundings=100, dims=[(stack, n, n)], values=sizes)
+        check(Svd(False, False), a, roundings=100, dims=[(stack, n, n)], values=sizes)
+        check(Qr(False), a, roundings=100, dims=[(stack, n, n)], values=sizes)
+        op = TriangularSolve(True, True)
+        check(op, a, b, roundings=100, dims=[(stack, n, n), (stack, n, 2)], values=sizes)
+        few = a[:, :3, :3].copy()
+        check(Cholesky(), few, roundings=100, dims=[(stack, 3, 3)], values=sizes)

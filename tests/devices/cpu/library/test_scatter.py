@@ -13,7 +13,7 @@ from fxarray.core.dims import ShapeVar
 from fxarray.core.dtype_table import NUMERIC
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.library import routine
-from fxarray.devices.cpu.native.target import host
+from fxarray.devices.cpu.native.target import Target, host
 from fxarray.primitives.bits import random_keys
 from fxarray.primitives.gather import Gather, ScatterAdd
 from fxarray.primitives.scatter import Scatter, ScatterMax, ScatterMin, ScatterMul
@@ -30,6 +30,12 @@ KINDS = (Scatter, ScatterAdd, ScatterMul, ScatterMin, ScatterMax)
 ROWS = ScatterDimensionNumbers((1,), (0,), (0,))
 ELEMENTS = ScatterDimensionNumbers((), (0,), (0,))
 MODES = tuple(GatherScatterMode)
+
+
+@pytest.fixture
+def target() -> Target:
+    """The host alone: vectors only make the loops over windows shorter."""
+    return host()
 
 
 def small(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -165,3 +171,15 @@ def test_one_code_for_all_sizes() -> None:
 
     assert text(300, 20) == text(50, 500)
     assert text(ShapeVar("n"), ShapeVar("m")) == text(7, 8)
+
+
+def test_sizes_known_at_run_time(check: Check) -> None:
+    rng = np.random.default_rng(8)
+    rows, count = ShapeVar("rows"), ShapeVar("count")
+    for sizes in ({"rows": 3, "count": 50}, {"rows": 40, "count": 2}):
+        x, updates = rng.normal(size=(sizes["rows"], 5)), rng.normal(size=(sizes["count"], 5))
+        where = rng.integers(0, sizes["rows"], (sizes["count"], 1))
+        dims = [(rows, 5), (count, 1), (count, 5)]
+        check(ScatterAdd(ROWS), x, where, updates, dims=dims, values=sizes)
+        op = Gather(ROWS.as_gather(), (1, 5))
+        check(op, x, where, dims=dims[:2], values=sizes)

@@ -15,7 +15,7 @@ from fxarray.core.primitive import Sample
 from fxarray.core.types import ArrayType
 from fxarray.devices.cpu.library import routine
 from fxarray.devices.cpu.native.target import host
-from fxarray.primitives.sort import Sort
+from fxarray.primitives.sort import Sort, TopK
 from fxarray.primitives.support import random_operand
 
 Check = Callable[..., None]
@@ -39,9 +39,8 @@ def test_keys_alone(check: Check, dtype: str) -> None:
 def test_equal_keys_keep_their_order(check: Check, dtype: str) -> None:
     rng = np.random.default_rng(1)
     for size in SIZES:
-        x = np.round(draw(rng, (size,), dtype).astype(np.float32) / 20).astype(
-            dtypes.canonical(dtype)
-        )
+        x = np.round(draw(rng, (size,), dtype).astype(np.float32) / 20)
+        x = dtypes.cast(x, dtypes.canonical(dtype))
         check(Sort(0), x, np.arange(size, dtype=np.int32))
         check(Sort(0), x, np.arange(size, dtype=np.int64))
         check(Sort(0), x, rng.normal(size=size), np.arange(size, dtype=np.int8))
@@ -112,6 +111,18 @@ def test_every_numeric_dtype(check: Check) -> None:
         x = dtypes.cast(values, dtypes.physical(dtype))
         check(Sort(0), x)
         check(Sort(0), x, np.arange(60, dtype=np.int32))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16"])
+def test_sizes_without_a_bound(check: Check, dtype: str) -> None:
+    # Counts and positions have 64 bits then.
+    rng = np.random.default_rng(8)
+    size = ShapeVar("n")
+    for operands in (1, 2, 3):
+        for n in (5, 3000):
+            arrays = [draw(rng, (n,), dtype) for _ in range(operands)]
+            check(Sort(0), *arrays, dims=[(size,)] * operands, values={"n": n})
+            check(TopK(3, 0), arrays[0], dims=[(size,)], values={"n": n})
 
 
 def test_one_code_for_all_sizes() -> None:

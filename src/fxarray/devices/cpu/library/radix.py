@@ -25,10 +25,12 @@ class Records:
     Args:
       bits: of a record: 32, 64 or 128.
       key_bits: of the key, in the upper part.
+      counter_bits: of counts, which bound the number of records.
     """
 
     bits: int
     key_bits: int
+    counter_bits: int = 32
 
     @property
     def type(self) -> str:
@@ -48,14 +50,14 @@ class Records:
         """Of the memory for histograms that a sort needs."""
         wide = -(-self.key_bits // WIDE_DIGIT) << WIDE_DIGIT
         narrow = -(-self.key_bits // NARROW_DIGIT) << NARROW_DIGIT
-        return 4 * max(wide, narrow)
+        return self.counter_bits // 8 * max(wide, narrow)
 
 
 def define_radix_sort(text: ModuleText, records: Records, instead: str = "") -> None:
     """Define `@sort_records(ptr %a, ptr %b, i64 %n, ptr %histograms, ptr %result)`.
 
     It sorts the n records at `a`, with equal memory at `b`, and stores the address of the sorted
-    ones, `a` or `b`, to `result`. n is less than 2^32.
+    ones, `a` or `b`, to `result`. Counters must be able to hold n.
 
     Args:
       text: where to.
@@ -140,24 +142,24 @@ def _digit(f: FunctionText, record: Operand, records: Records, number: int, bits
 
 
 def _define_radix(text: ModuleText, records: Records, name: str, bits: int) -> None:
-    kind = records.type
+    kind, counter = records.type, f"i{records.counter_bits}"
     parameters = ("ptr %a", "ptr %b", "i64 %n", "ptr %histograms", "ptr %result")
     f = text.inner(name, *parameters)
     passes = -(-records.key_bits // bits)
     buckets = 1 << bits
     f.declare("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-    size = 4 * buckets * passes
+    size = records.counter_bits // 8 * buckets * passes
     f.do(f"call void @llvm.memset.p0.i64(ptr %histograms, i8 0, i64 {size}, i1 false)")
 
     def bucket(number: int, digit: Operand) -> Operand:
-        return f.offset(f.offset("%histograms", number * buckets, "i32"), digit, "i32")
+        return f.offset(f.offset("%histograms", number * buckets, counter), digit, counter)
 
     def count(i: Operand) -> None:
         record = f.new(f"load {kind}, ptr {f.offset('%a', i, kind)}")
         for number in range(passes):
             where = bucket(number, _digit(f, record, records, number, bits))
-            so_far = f.new(f"load i32, ptr {where}")
-            f.do(f"store i32 {f.new(f'add i32 {so_far}, 1')}, ptr {where}")
+            so_far = f.new(f"load {counter}, ptr {where}")
+            f.do(f"store {counter} {f.new(f'add {counter} {so_far}, 1')}, ptr {where}")
 
     f.loop(0, "%n", 1, count)
     source = f.alloca("ptr", "%a")
@@ -165,19 +167,20 @@ def _define_radix(text: ModuleText, records: Records, name: str, bits: int) -> N
     for number in range(passes):
         current = f.new(f"load ptr, ptr {source}")
         first = f.new(f"load {kind}, ptr {current}")
-        share = f.new(f"load i32, ptr {bucket(number, _digit(f, first, records, number, bits))}")
-        all_share = f.new(f"icmp eq i64 {f.new(f'zext i32 {share} to i64')}, %n")
+        digit = _digit(f, first, records, number, bits)
+        share = f.new(f"load {counter}, ptr {bucket(number, digit)}")
+        all_share = f.new(f"icmp eq i64 {_as_index(f, share, counter)}, %n")
 
         def scatter(number: int = number, current: Operand = current) -> None:
-            _prefix(f, bucket(number, "0"), buckets)
+            _prefix(f, bucket(number, "0"), buckets, counter)
             place = f.new(f"load ptr, ptr {target}")
 
             def move(i: Operand) -> None:
                 record = f.new(f"load {kind}, ptr {f.offset(current, i, kind)}")
                 where = bucket(number, _digit(f, record, records, number, bits))
-                position = f.new(f"load i32, ptr {where}")
-                f.do(f"store i32 {f.new(f'add i32 {position}, 1')}, ptr {where}")
-                wide = f.new(f"zext i32 {position} to i64")
+                position = f.new(f"load {counter}, ptr {where}")
+                f.do(f"store {counter} {f.new(f'add {counter} {position}, 1')}, ptr {where}")
+                wide = _as_index(f, position, counter)
                 f.do(f"store {kind} {record}, ptr {f.offset(place, wide, kind)}")
 
             f.loop(0, "%n", 1, move)
@@ -188,15 +191,19 @@ def _define_radix(text: ModuleText, records: Records, name: str, bits: int) -> N
     f.do(f"store ptr {f.new(f'load ptr, ptr {source}')}, ptr %result")
 
 
-def _prefix(f: FunctionText, histogram: Operand, buckets: int) -> None:
+def _prefix(f: FunctionText, histogram: Operand, buckets: int, counter: str) -> None:
     """Turn counts into the positions where the records of each bucket start."""
-    total = f.alloca("i32", "0")
+    total = f.alloca(counter, "0")
 
     def step(i: Operand) -> None:
-        where = f.offset(histogram, i, "i32")
-        count = f.new(f"load i32, ptr {where}")
-        before = f.new(f"load i32, ptr {total}")
-        f.do(f"store i32 {before}, ptr {where}")
-        f.do(f"store i32 {f.new(f'add i32 {before}, {count}')}, ptr {total}")
+        where = f.offset(histogram, i, counter)
+        count = f.new(f"load {counter}, ptr {where}")
+        before = f.new(f"load {counter}, ptr {total}")
+        f.do(f"store {counter} {before}, ptr {where}")
+        f.do(f"store {counter} {f.new(f'add {counter} {before}, {count}')}, ptr {total}")
 
     f.loop(0, buckets, 1, step)
+
+
+def _as_index(f: FunctionText, count: Operand, counter: str) -> Operand:
+    return count if counter == "i64" else f.new(f"zext {counter} {count} to i64")

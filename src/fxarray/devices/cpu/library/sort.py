@@ -42,22 +42,19 @@ from fxarray.primitives.sort import Sort
 PART_ELEMENTS = 1 << 15
 # Lanes that are at least so long are sorted by all threads together, if there are few of them.
 LONG, FEW = 1 << 16, 8
-# Positions and counts of records are 32 bits wide.
-MAXIMUM = 2**32 - 1
+# Positions and counts of records are 32 bits wide, but for more elements than these.
+NARROW = 2**32 - 1
 
 
 def sort_routine(
     op: Sort, inputs: Sequence[ArrayType], outputs: Sequence[ArrayType], target: Target
-) -> Routine | None:
-    """The routine of a sort; None for more elements along the dimension than are supported."""
+) -> Routine:
+    """The routine of a sort."""
     shape = sizes.kernel_shape(inputs[0].shape)
     n, inner = shape[op.dimension], sizes.product(shape[op.dimension + 1 :])
-    most = sizes.bounds(n)[1]
-    if most is None or most > MAXIMUM:
-        return None
     lanes = sizes.multiply(sizes.product(shape[: op.dimension]), inner)
     dtypes = [elements.short_dtype(given) for given in inputs]
-    plan = make_plan(dtypes, op.num_keys, target)
+    plan = make_plan(dtypes, op.num_keys, target, n)
     records = plan.records
     layout = Layout.of(
         len(inputs), len(outputs), {"n": n, "inner": inner, "lanes": lanes}, scratch=True
@@ -77,8 +74,11 @@ def sort_routine(
     return Routine(text, tuple(layout.words), thread_scratch=own, bytes_moved=moved)
 
 
-def make_plan(dtypes: Sequence[str], num_keys: int, target: Target) -> Plan:
-    """How operands of some dtypes are sorted."""
+def make_plan(dtypes: Sequence[str], num_keys: int, target: Target, n: Size) -> Plan:
+    """How n elements of operands of some dtypes are sorted."""
+    most = sizes.bounds(n)[1]
+    huge = most is None or most > NARROW
+    counter = 64 if huge else 32
     columns: list[tuple[int, str, int]] = []
     for number, dtype in enumerate(dtypes[:num_keys]):
         parts = 2 if elements.is_complex(dtype) else 1
@@ -86,10 +86,11 @@ def make_plan(dtypes: Sequence[str], num_keys: int, target: Target) -> Plan:
     bits = max(elements.key_bits(dtype) for _, dtype, _ in columns)
     compresses = target.vector_bytes == 64 and target.has("avx512f")
     if len(columns) == 1 and len(dtypes) == 1:
-        records, low = Records(bits, bits), "nothing"
+        records, low = Records(bits, bits, counter), "nothing"
         quick = compresses
     else:
-        records = Records(2 * bits, bits)
+        bits = 64 if huge else bits
+        records = Records(2 * bits, bits, counter)
         quick = compresses and bits == 32 and len(columns) == 1
         fits = len(columns) == 1 and len(dtypes) == 2 and 8 * itemsize(dtypes[1]) <= bits
         low = "operand" if fits and not quick else "position"

@@ -18,7 +18,6 @@ from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library import elements
 from fxarray.devices.cpu.library.quick import splat
 from fxarray.devices.cpu.library.sort import (
-    MAXIMUM,
     PART_ELEMENTS,
     make_plan,
     record_bytes,
@@ -45,18 +44,15 @@ SLACK = 128
 
 def top_k_routine(
     op: TopK, inputs: Sequence[ArrayType], outputs: Sequence[ArrayType], target: Target
-) -> Routine | None:
-    """The routine of `top_k`; None for more elements along the axis than are supported."""
+) -> Routine:
+    """The routine of `top_k`."""
     (x,) = inputs
     shape = sizes.kernel_shape(x.shape)
     n, inner = shape[op.axis], sizes.product(shape[op.axis + 1 :])
-    most = sizes.bounds(n)[1]
-    if most is None or most > MAXIMUM:
-        return None
     k = sizes.kernel_shape(outputs[0].shape)[op.axis]
     lanes = sizes.multiply(sizes.product(shape[: op.axis]), inner)
     dtype = elements.short_dtype(x)
-    plan = make_plan([dtype, "u64"], 1, target)
+    plan = make_plan([dtype, "u64"], 1, target, n)
     layout = Layout.of(1, 2, {"n": n, "inner": inner, "lanes": lanes, "k": k}, scratch=True)
     add_sorter(layout, plan.records, plan.quick)
     capacity = sizes.add(sizes.multiply(k, 2), SLACK + 64)
@@ -79,7 +75,8 @@ def _module(plan: Plan, layout: Layout, dtype: str, width: int) -> str:
     copies = thread_records(f, layout, plan.records, f.add(capacity, 64))
     count, bound = f.alloca("i64"), f.alloca("i64")
     sorter = Sorter.of(f, layout).pointer
-    candidates = _Candidates(f, plan, copies, k, capacity, count, bound, sorter)
+    given = elements.key_bits(dtype)
+    candidates = _Candidates(f, plan, copies, k, capacity, count, bound, sorter, given)
     low, high = part_bounds(f, lanes, _lanes_each(f, n))
 
     def lane(number: Operand) -> None:
@@ -142,6 +139,7 @@ class _Candidates:
       count: the memory of the number of candidates.
       bound: the memory of the key (as i64) that others must be below.
       sorter: the address of what sorts records.
+      given: the bits of keys.
     """
 
     f: FunctionText
@@ -152,6 +150,7 @@ class _Candidates:
     count: Operand
     bound: Operand
     sorter: Operand
+    given: int
 
     def choose(self, source: Operand, n: Operand, stride: Operand, dtype: str, width: int) -> None:
         """Make the first k records of the first copy those of the greatest elements, in order."""
@@ -186,7 +185,7 @@ class _Candidates:
 
     def _append(self, key: Operand, position: Operand) -> None:
         f, records = self.f, self.plan.records
-        record = elements.extended(f, key, records.key_bits, records.bits)
+        record = elements.extended(f, key, self.given, records.bits)
         record = elements.shifted(f, record, records.bits, records.low)
         low = elements.extended(f, position, 64, records.bits)
         record = f.new(f"or {records.type} {record}, {low}")
@@ -198,7 +197,7 @@ class _Candidates:
         """Append the lanes that come before the bound; they are few."""
         f, lanes = self.f, key.lanes
         bound = f.new(f"load i64, ptr {self.bound}")
-        bound = elements.truncated(f, bound, 64, self.plan.records.key_bits)
+        bound = elements.truncated(f, bound, 64, self.given)
         if lanes > 1:
             bound = splat(f, bound, key.type, lanes)
         before = key.compare("ult", Number(f, key.type, lanes, bound))
