@@ -147,8 +147,8 @@ class _Renderer:
             parts = stage.schedule.parts
             function = f"@stage{number}"
             if stage.schedule.nontemporal:
-                aligned = self._aligned(f, stage)
-                function = f.new(f"select i1 {aligned}, ptr {function}, ptr @plain{number}")
+                fits = self._may_stream(f, stage)
+                function = f.new(f"select i1 {fits}, ptr {function}, ptr @plain{number}")
             if parts == 1:
                 f.do(f"call void {function}(ptr %runtime, ptr %arguments, i64 0, i64 0)")
             else:
@@ -157,20 +157,29 @@ class _Renderer:
                 f.do(f"call void {run}({operands})")
         return f, f.definition("@entry(ptr %runtime, ptr %arguments)")
 
-    def _aligned(self, f: FunctionText, stage: Stage) -> Operand:
-        """Whether all outputs of a stage start at cache lines, as stores past the caches need it.
+    def _may_stream(self, f: FunctionText, stage: Stage) -> Operand:
+        """Whether the outputs of a stage start at cache lines and none is an input's memory.
 
-        Memory of our own does; that of a donated argument need not.
+        Memory of our own does, that of a donated argument need not. What overwrites an input finds
+        it in the caches already.
         """
-        names = {node.buffer.name for node in stage.kernel.body if isinstance(node, Store)}
-        joined: Operand | None = None
-        for name in sorted(names):
-            # Buffers between stages always are.
-            if name not in self.offsets:
-                address = f.load_word("%arguments", self.places[name])
-                joined = address if joined is None else f.new(f"or i64 {joined}, {address}")
-        low = f.new(f"and i64 {joined or '0'}, 63")
-        return f.new(f"icmp eq i64 {low}, 0")
+        written = {n.buffer.name for n in stage.kernel.body if isinstance(n, Store)}
+        read = {n.buffer.name for n in stage.kernel.body if isinstance(n, Load)}
+        addresses = {
+            name: f.load_word("%arguments", self.places[name])
+            for name in sorted(written | read)
+            # Buffers between stages start at cache lines, and are nobody else's.
+            if name not in self.offsets
+        }
+        low: Operand = "0"
+        fits: Operand = "true"
+        for name in sorted(written & addresses.keys()):
+            low = f.new(f"or i64 {low}, {addresses[name]}")
+            for other in sorted(read & addresses.keys()):
+                apart = f.new(f"icmp ne i64 {addresses[name]}, {addresses[other]}")
+                fits = f.new(f"and i1 {fits}, {apart}")
+        aligned = f.new(f"icmp eq i64 {f.new(f'and i64 {low}, 63')}, 0")
+        return f.new(f"and i1 {fits}, {aligned}")
 
     # --- outputs that keep what they held ---------------------------------------------------------
 
