@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,11 +114,32 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a tree have their values, and return the tree."""
-    for leaf in tree_leaves(x):
-        if isinstance(leaf, DeviceArray):
-            leaf.block_until_ready()
+    """Wait until all arrays of a tree have their values, and return the tree.
+
+    Raises:
+      DeletedArrayError: if an array has been deleted.
+    """
+    if type(x) is DeviceArray:
+        return x.block_until_ready()
+    _wait((x,))
     return x
+
+
+def _wait(nodes: Iterable[Any]) -> None:
+    # Calls are timed with this in between, so the common containers are walked here.
+    for node in nodes:
+        kind: type[Any] = type(node)
+        if kind is DeviceArray:
+            if not hasattr(node, "_np"):
+                node.numpy_view()  # says that it is deleted
+        elif kind is dict:
+            _wait(node.values())
+        elif kind is tuple or kind is list:
+            _wait(node)
+        else:
+            for leaf in tree_leaves(node):
+                if isinstance(leaf, DeviceArray):
+                    leaf.block_until_ready()
 
 
 @contextmanager
