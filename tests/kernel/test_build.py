@@ -1,5 +1,6 @@
 """Kernels made by `lower` rules: what they look like, and what the builder does for them."""
 
+import pickle
 import textwrap
 
 import numpy as np
@@ -278,3 +279,13 @@ def test_guards_that_always_hold_are_dropped():
         # What is there anyway needs no guard.
         assert k.body[k.load(x, ("i", "j"))].bounds == ()
     assert k.guards == ()
+
+
+def test_kernels_are_pickled_without_what_one_process_knows_of_them():
+    k = Rows(7, 5)
+    kernel = k.built(softmax(k, k.input(7, 5)))
+    hash(kernel)
+    copy = pickle.loads(pickle.dumps(kernel))
+    assert copy == kernel
+    assert not [name for name in vars(copy) if name.startswith("_")]
+    assert not [name for name in vars(copy.body[0].index[0]) if name.startswith("_")]

@@ -115,8 +115,12 @@ class Builder:
         known = self._known.get(key)
         if known is not None:
             return known
-        self.value_axes.append(axes_of(node, self.value_axes))
-        self.dtypes.append(dtype_of(node, self.body, self.dtypes))
+        axes = axes_of(node, self.value_axes)
+        return self._append(key, node, axes, dtype_of(node, self.body, self.dtypes))
+
+    def _append(self, key: Any, node: Node, axes: frozenset[str], dtype: str) -> Value:
+        self.value_axes.append(axes)
+        self.dtypes.append(dtype)
         self.body.append(node)
         self._known[key] = len(self.body) - 1
         return len(self.body) - 1
@@ -140,7 +144,16 @@ class Builder:
     def op(self, op: str, *args: Value, dtype: str | None = None) -> Value:
         """A scalar operation; `dtype` is needed for conversions."""
         found = dtype or result_dtype(op, tuple([self.dtypes[a] for a in args]))
-        return self.add(Op(op, tuple(args), found))
+        node = Op(op, args, found)
+        known = self._known.get(node)
+        if known is not None:
+            return known
+        # What `axes_of` finds, at less cost: most nodes are operations.
+        axes = self.value_axes[args[0]]
+        for argument in args[1:]:
+            if not self.value_axes[argument] <= axes:
+                axes |= self.value_axes[argument]
+        return self._append(node, node, axes, found)
 
     def convert(self, value: Value, dtype: str) -> Value:
         """The value in another dtype."""

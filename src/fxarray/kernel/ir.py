@@ -44,6 +44,18 @@ class Affine:
     terms: tuple[tuple[Term, Size], ...] = ()
     constant: Size = 0
 
+    # Indices are keys of much that is remembered while a kernel is built.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.terms, self.constant))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        # A hash is good in one process only.
+        return (Affine, (self.terms, self.constant))
+
     @staticmethod
     def of(index: IndexLike) -> Affine:
         """An axis by its name, a number, or an Affine as it is."""
@@ -130,6 +142,16 @@ class Buffer:
         for position, stride in zip(index, self.strides, strict=True):
             total = total + position * stride
         return total
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.name, self.shape, self.dtype, self.alias))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        return (Buffer, (self.name, self.shape, self.dtype, self.alias))
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,6 +361,9 @@ class Kernel:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> Any:
+        return (Kernel, (self.name, self.axes, self.inputs, self.outputs, self.body))
 
     def __str__(self) -> str:
         from fxarray.kernel.pretty import text  # noqa: PLC0415, it prints what is defined here

@@ -14,11 +14,13 @@ lgamma digamma not popcount clz ctz conj
 _BINARY = """
 add sub mul div rem pow min max atan2 and or xor shl shr_logical shr_arithmetic next_after copysign
 """
-# One argument. Integer, float and, where they make sense, complex.
+# One argument. Integer, float and, where they make sense, complex. `round` takes ties to even;
+# `sign` keeps NaN and the sign of zero.
 UNARY = frozenset(_UNARY.split())
 # Two arguments. Integers wrap; `div` and `rem` of integers truncate, and give 0 for a divisor of 0.
-# `min` and `max` give NaN where an argument is one. Shifts by the width or more give 0 (or the
-# sign). `pow` of integers is repeated multiplication, 0 for negative exponents of |x| > 1.
+# `min` and `max` give NaN where an argument is one. Shifts by the width or more, or by a negative
+# number, give 0 (shr_arithmetic: copies of the highest bit, of unsigned integers too). `pow` of integers is repeated multiplication, 0
+# for negative exponents of |x| > 1.
 BINARY = frozenset(_BINARY.split())
 # Two arguments of one dtype; the result is "bool". Complex ones are equal or not.
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])

@@ -71,8 +71,10 @@ def needed(kernel: Kernel, wanted: Iterable[int]) -> set[int]:
 def keep(kernel: Kernel, wanted: Iterable[int]) -> Kernel:
     """The kernel with some nodes and what they need, and no axis or input that nothing names."""
     kept = sorted(needed(kernel, wanted))
-    numbers = {old: new for new, old in enumerate(kept)}
-    body = tuple([renumbered(kernel.body[old], numbers) for old in kept])
+    body = kernel.body
+    if len(kept) < len(body):
+        numbers = {old: new for new, old in enumerate(kept)}
+        body = tuple([renumbered(kernel.body[old], numbers) for old in kept])
     named: set[str] = set()
     read: set[str] = set()
     written: set[str] = set()
