@@ -19,8 +19,8 @@ add sub mul div rem pow min max atan2 and or xor shl shr_logical shr_arithmetic 
 UNARY = frozenset(_UNARY.split())
 # Two arguments. Integers wrap; `div` and `rem` of integers truncate, and give 0 for a divisor of 0.
 # `min` and `max` give NaN where an argument is one. Shifts by the width or more, or by a negative
-# number, give 0 (shr_arithmetic: copies of the highest bit, of unsigned integers too). `pow` of integers is repeated multiplication, 0
-# for negative exponents of |x| > 1.
+# number, give 0 (shr_arithmetic: copies of the highest bit, of unsigned integers too). `pow` of
+# integers is repeated multiplication, 0 for negative exponents of |x| > 1.
 BINARY = frozenset(_BINARY.split())
 # Two arguments of one dtype; the result is "bool". Complex ones are equal or not.
 COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
