@@ -51,8 +51,16 @@ def single(product: Product) -> bool:
     return all(len(collapse(product.kernel, group, nodes)) <= 1 for group in groups)
 
 
-def epilogue(piece: Piece, product: Product, form: Form, target: Target) -> str:
-    """The module of a product's epilogue; the piece collects its words."""
+def epilogue(piece: Piece, product: Product, form: Form, target: Target, height: int) -> str:
+    """The module of a product's epilogue; the piece collects its words.
+
+    Args:
+      piece: the function.
+      product: the product.
+      form: its arithmetic.
+      target: the processor.
+      height: rows of a tile, after which the next one lies.
+    """
     f, kernel = piece.f, product.kernel
     nodes = above(product)
     batches = collapse(kernel, product.batch, nodes)
@@ -72,6 +80,8 @@ def epilogue(piece: Piece, product: Product, form: Form, target: Target) -> str:
 
         def some_rows(at_row: Operand, count: Operand, row_base: dict[str, Operand]) -> None:
             outer = Evaluator(piece, Position({**here, **row_base}, axis, form.lanes, mask))
+            if row_axis is not None:
+                outer.position.ahead = (row_axis, height)
             outer.hoist(nodes, varying)
 
             def row(r: Operand) -> None:

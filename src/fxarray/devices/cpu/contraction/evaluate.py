@@ -83,12 +83,15 @@ class Position:
       axis: the axis that the lanes run along, or None.
       lanes: how many; 1 without lanes.
       mask: which lanes are wanted, or None for all.
+      ahead: an axis and how far along it what is read and written next lies, to be fetched into the
+        cache meanwhile.
     """
 
     base: dict[str, Operand]
     axis: str | None = None
     lanes: int = 1
     mask: Operand | None = None
+    ahead: tuple[str, int] | None = None
 
 
 @dataclass
@@ -266,8 +269,22 @@ class Evaluator:
             return memory.gather(f, pointer, places, buffer.dtype, lanes, mask, filling)
         place = f.offset(pointer, start, storage_type(buffer.dtype))
         if step == "1":
+            self._fetch(node, place, 0)
             return memory.load(f, place, buffer.dtype, lanes, mask, filling)
         return memory.load_strided(f, place, step, buffer.dtype, lanes, mask, filling)
+
+    def _fetch(self, node: Load | Store, place: Operand, write: int) -> None:
+        """Fetches what the same access will touch soon."""
+        if self.position.ahead is None:
+            return
+        f, (axis, distance) = self.f, self.position.ahead
+        coefficient = node.buffer.flat(node.index).coefficient(axis)
+        if coefficient == 0:
+            return
+        step = f.multiply(self.piece.size(coefficient), distance)
+        line = f.offset(place, step, storage_type(node.buffer.dtype))
+        f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        f.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 {write}, i32 3, i32 1)")
 
     def _scalar_load(self, node: Load, place: Operand, holds: Operand | None) -> Value:
         f, dtype = self.f, node.buffer.dtype
@@ -304,6 +321,7 @@ class Evaluator:
         if lanes == 1:
             self._when(same, lambda: memory.store(f, value, place))
         elif step == "1":
+            self._fetch(node, place, 1)
             memory.store(f, value, place, mask)
         else:
             memory.store_strided(f, value, place, step, mask)

@@ -106,6 +106,14 @@ class _Micro:
                         total = self.fused(factor, columns[j], total)
                         f.do(f"store {vector} {total}, ptr {totals[row][j]}")
 
+        # The lines that the tile will be stored to are fetched meanwhile.
+        f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        start: Operand = "%tile"
+        for _ in range(rows):
+            for j in range(0, vectors * form.lanes * form.item, 64):
+                line = f.offset(start, j)
+                f.do(f"call void @llvm.prefetch.p0(ptr {line}, i32 1, i32 3, i32 1)")
+            start = self.at(start, "%tile_row")
         count = f.multiply("%steps", form.steps)
         whole: Operand = "0"
         if unroll > 1:
@@ -164,12 +172,12 @@ def packed(form: Form, rows: int, target: Target) -> str:
 
 
 @lru_cache(maxsize=256)
-def direct(form: Form, rows: int, vectors: int, target: Target, ahead: bool = False) -> str:
+def direct(form: Form, rows: int, vectors: int, target: Target, ahead: str = "") -> str:
     """Both operands are read where they lie (or packed, with the strides of that); the columns of
     `b` are neighbours, and those beyond `columns` are not read.
 
-    `ahead` says that the numbers of a row of `a` are neighbours, and that the rows of the next tile
-    follow: they are fetched into the cache meanwhile, a line of one row after the other.
+    `ahead` says that the rows of the next tile follow and what of `a` are neighbours, "depth" or
+    "rows": the next tile is fetched into the cache meanwhile.
     """
     micro = _Micro(form, target)
     f = micro.f
@@ -208,7 +216,7 @@ def direct(form: Form, rows: int, vectors: int, target: Target, ahead: bool = Fa
         return known if scale == 1 else f.new(f"shl i64 {known}, {scale.bit_length() - 1}")
 
     line = 64 // form.item
-    following = f.offset("%a", f.multiply(stride, rows)) if ahead else ""
+    following = f.offset("%a", f.multiply(stride, rows)) if ahead == "depth" else ""
 
     def fetch(k: Operand) -> None:
         f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
@@ -220,9 +228,13 @@ def direct(form: Form, rows: int, vectors: int, target: Target, ahead: bool = Fa
             f.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def step(k: Operand, _offset: int) -> tuple[list[Operand], list[Operand]]:
-        if ahead:
-            fetch(k)
         a = f.new(f"load ptr, ptr {a_cell}")
+        if ahead == "depth":
+            fetch(k)
+        elif ahead == "rows":
+            f.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+            last = micro.at(a, 2 * rows - 1)
+            f.do(f"call void @llvm.prefetch.p0(ptr {last}, i32 0, i32 3, i32 1)")
         b = f.new(f"load ptr, ptr {b_cell}")
         f.do(f"store ptr {f.offset(a, a_step)}, ptr {a_cell}")
         f.do(f"store ptr {f.offset(b, b_step)}, ptr {b_cell}")

@@ -323,7 +323,7 @@ class _Plan:
             assert self.b_plain is not None
             b_words = self.b_plain.words
         piece = Piece(self.kernel, literal=not single(product))
-        epilogue_text = epilogue(piece, product, form, self.target)
+        epilogue_text = epilogue(piece, product, form, self.target, self.height)
 
         packed_a = _up(sizes.multiply(self.steps, block * a_step)) if shape.pack_a else 0
         panel = _up(sizes.multiply(self.steps, b_step)) if shape.pack_b == "local" else 0
@@ -348,7 +348,10 @@ class _Plan:
         scratch = sizes.add(shared, _up(partial))
         text = micro.packed(form, self.height * form.steps, self.target)
         if not shape.pack_a or shape.pack_b == "no":
-            ahead = not shape.pack_a and self.a_plain is not None and self.a_plain.strides[3] == 1
+            ahead = ""
+            if not shape.pack_a and self.a_plain is not None:
+                neighbours = self.a_plain.strides[2:] + (1,)
+                ahead = {0: "rows", 1: "depth", 2: ""}[neighbours.index(1)]
             text = micro.direct(form, self.height, form.vectors, self.target, ahead)
         if shape.dots:
             text = dots.dots(form, self.height, self.target)
