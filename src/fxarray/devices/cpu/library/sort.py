@@ -84,7 +84,7 @@ def make_plan(dtypes: Sequence[str], num_keys: int, target: Target, n: Size) -> 
         parts = 2 if elements.is_complex(dtype) else 1
         columns += [(number, elements.part_dtype(dtype), part) for part in range(parts)]
     bits = max(elements.key_bits(dtype) for _, dtype, _ in columns)
-    compresses = target.vector_bytes == 64 and target.has("avx512f")
+    compresses = target.architecture == "x86_64" and target.vector_bytes == 64
     if len(columns) == 1 and len(dtypes) == 1:
         records, low = Records(bits, bits, counter), "nothing"
         quick = compresses
