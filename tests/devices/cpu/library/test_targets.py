@@ -56,6 +56,6 @@ def test_code_for_every_processor(name: str, case: str) -> None:
     texts = [made.text, *[word.text for word in made.words if isinstance(word, FunctionPointer)]]
     for text in texts:
         assembly = compile_assembly(text, target)
-        calls = set(re.findall(r"\b(?:call\w*|bl)\s+_?([a-zA-Z]\w*)", assembly))
+        calls = set(re.findall(r"(?m)^\s+(?:callq?|bl)[ \t]+_?([a-zA-Z]\w*)", assembly))
         ours = set(re.findall(r"@(\w+)\(", text))
         assert calls <= ours | {"memcpy", "memmove", "memset", "bzero"}
