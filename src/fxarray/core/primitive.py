@@ -26,7 +26,7 @@ A rule that is missing on purpose has a sentence in `EXCUSED`; a test reads the 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import FrozenInstanceError, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, dataclass_transform
 
@@ -292,6 +292,13 @@ class Primitive:
 
     def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         return self.reference(*arrays)
+
+    def bare_function(self, dtype: Any) -> Callable[..., Any] | None:
+        """NumPy's own function for operands of a dtype, if the operation is just that.
+
+        It gives the one result as it is, maybe as a NumPy scalar.
+        """
+        return None
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         if not self.differentiable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,9 @@ from fxarray.numpy.reductions import Axis, sum
 from fxarray.primitives import create
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.movement import reshape
+from fxarray.primitives.reduce import reduce_sum
+
+_AS_IT_IS = frozenset((dtypes.float32, dtypes.float64))  # summed and divided in their own dtype
 
 
 def count_along(x: Array, axes: Sequence[int]) -> Any:
@@ -37,6 +41,11 @@ def count_along(x: Array, axes: Sequence[int]) -> Any:
 
 def _computing_dtype(dtype: DType) -> DType:
     return dtypes.float32 if dtypes.is_narrow_float(dtype) else dtype
+
+
+@lru_cache(maxsize=1024)
+def _divisor(count: int, dtype: DType) -> Array:
+    return create.scalar(count, dtype)
 
 
 def mean(
@@ -64,6 +73,12 @@ def mean(
     """
     reject_out("mean", out)
     x = as_operand("mean", a)
+    own = x.type
+    if dtype is None and where is None and not keepdims and own.dtype in _AS_IT_IS and not own.weak:
+        axes = canonical_axes("mean", axis, len(own.shape))
+        elements = count_along(x, axes)
+        if type(elements) is int:
+            return e.div(reduce_sum(x, axes), _divisor(elements, own.dtype))
     target = dtypes.to_inexact(x.type.dtype) if dtype is None else dtypes.canonical(dtype)
     wide = _computing_dtype(dtypes.to_inexact(target))
     axes = canonical_axes("mean", axis, x.ndim)

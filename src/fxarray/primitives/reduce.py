@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fxarray.core import dtypes
+from fxarray.core.dtypes import DType
 from fxarray.core.errors import AxisError, DTypeError
 from fxarray.core.factors import Factors, letters
 from fxarray.core.hooks import operators
@@ -59,11 +60,19 @@ class ReduceSum(Primitive, name="reduce_sum"):
             total = np.sum(wide, axis=self.axes, dtype=wide.dtype)
         return (np.asarray(total).astype(x.dtype),)
 
+    def bare_function(self, dtype: DType) -> Callable[..., Any] | None:
+        own = dtypes.physical(dtype)
+        if own.kind == "V" or own.itemsize < 4:
+            return None
+        add_up, axes = np.add.reduce, self.axes
+        return lambda x: add_up(x, axes, own)
+
     def eager(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
         (x,) = arrays
-        if x.dtype.kind == "V" or x.dtype.itemsize < 4:
+        add_up = self.bare_function(x.dtype)
+        if add_up is None:
             return self.reference(x)
-        return (np.asarray(quietly(np.add.reduce, (x, self.axes, x.dtype))),)
+        return (np.asarray(quietly(add_up, arrays)),)
 
     def lower(self, builder: Builder, *operands: Lowered) -> tuple[Lowered, ...]:
         return (reduced(builder, operands[0], self.axes, "sum"),)

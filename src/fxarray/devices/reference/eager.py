@@ -21,7 +21,6 @@ from fxarray.core.ir import Program
 from fxarray.core.primitive import Primitive
 from fxarray.core.types import ArrayType
 from fxarray.primitives.control.numpy_runner import generate
-from fxarray.primitives.elementwise_base import Elementwise
 from fxarray.primitives.numeric_checks import check_results, checks_wanted
 from fxarray.primitives.support import ERROR_STATE, IGNORE
 
@@ -48,15 +47,10 @@ _set_errors, _reset_errors = ERROR_STATE.set, ERROR_STATE.reset
 _ndarray, _asarray = np.ndarray, np.asarray
 
 
-def bare_function(op: Primitive, types: Sequence[ArrayType]) -> Callable[..., Any] | None:
-    """NumPy's own function for an operation on operands of these types, if it is just that."""
-    return op.bare_function(types[0].dtype) if isinstance(op, Elementwise) else None
-
-
 def _make_plan(op: Primitive, operands: Sequence[Any]) -> Plan:
     given = [operand.type for operand in operands]
     types = op.types(*given)
-    function = bare_function(op, given)
+    function = op.bare_function(given[0].dtype) if given else None
     plan = Plan(op.eager, types, False) if function is None else Plan(function, types, True)
     with _lock:
         if len(_PLANS) >= _LIMIT:

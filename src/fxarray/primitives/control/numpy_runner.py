@@ -17,7 +17,6 @@ import numpy as np
 from fxarray.core.caches import register_cache
 from fxarray.core.ir import Equation, Literal, Program
 from fxarray.interpreters.evaluate import last_uses
-from fxarray.primitives.elementwise_base import Elementwise
 from fxarray.primitives.numeric_checks import is_searching, run_checked
 
 NumpyFunction: TypeAlias = Callable[..., tuple[np.ndarray, ...]]
@@ -47,7 +46,7 @@ def numpy_function(program: Program, rule: str = "eager") -> NumpyFunction:
 def _rule(equation: Equation, rule: str) -> tuple[Any, bool]:
     """What to call for an equation, and whether it returns its one result bare."""
     op = equation.op
-    if rule == "eager" and isinstance(op, Elementwise):
+    if rule == "eager" and equation.inputs:
         fast = op.bare_function(equation.inputs[0].type.dtype)
         if fast is not None:
             return fast, True
