@@ -7,34 +7,30 @@ So a product of a new shape compiles nothing, and one with a new epilogue little
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import replace
 
-from fxarray.core.dims import ShapeVar
 from fxarray.devices.cpu.contraction import dots, micro
-from fxarray.devices.cpu.contraction.driver import WORDS, Shape, driver, merge
+from fxarray.devices.cpu.contraction.driver import driver, merge
+from fxarray.devices.cpu.contraction.driver_words import WORDS, Shape
 from fxarray.devices.cpu.contraction.epilogue import epilogue, single
 from fxarray.devices.cpu.contraction.evaluate import Piece
-from fxarray.devices.cpu.contraction.forms import Form, form_of, one_by_one
+from fxarray.devices.cpu.contraction.forms import form_of, one_by_one
+from fxarray.devices.cpu.contraction.operands import Operand, along_of, plain_pack
 from fxarray.devices.cpu.contraction.panels import Side, pack, steps_of
 from fxarray.devices.cpu.contraction.recognise import (
     Group,
     Product,
-    Run,
     collapse,
     is_plain,
     recognise,
     total,
 )
 from fxarray.devices.cpu.contraction.rows import recognise_rows
-from fxarray.devices.cpu.contraction.rows_render import RowsPlan, along_of
+from fxarray.devices.cpu.contraction.rows_render import render_rows
 from fxarray.devices.cpu.emit.features import using
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.native.routine import (
     FunctionPointer,
-    InputPointer,
-    OutputPointer,
     Routine,
     ScratchPointer,
     SizeWord,
@@ -42,7 +38,7 @@ from fxarray.devices.cpu.native.routine import (
 )
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
-from fxarray.kernel.ir import Affine, Buffer, Kernel, Load, Store
+from fxarray.kernel.ir import Kernel, Load, Store
 from fxarray.kernel.rewrite import needed
 from fxarray.kernel.sizes import Size
 
@@ -70,37 +66,7 @@ def render(kernel: Kernel, target: Target) -> Routine | None:
         if product is not None:
             return _Plan(product, target).routine()
         rows = recognise_rows(kernel)
-        if rows is None:
-            return None
-        plan = RowsPlan(rows, target)
-        return plan.routine() if plan.supported else None
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An operand that is read as it lies: where, and its strides in elements.
-
-    Args:
-      buffer: the number of the input.
-      start: the first element.
-      inner: the number of inner batches.
-      strides: of outer batches, inner batches, rows, and the sum.
-      dtype: of the buffer.
-      output: whether it is an output instead.
-    """
-
-    buffer: int
-    start: Size
-    inner: Size
-    strides: tuple[Size, Size, Size, Size]
-    dtype: str
-    output: bool = False
-
-    @property
-    def words(self) -> tuple[Word, ...]:
-        numbers = (self.start, self.inner, *self.strides)
-        pointer = OutputPointer if self.output else InputPointer
-        return (pointer(self.buffer), *[SizeWord(number) for number in numbers])
+        return None if rows is None else render_rows(rows, target)
 
 
 class _Plan:
@@ -428,7 +394,7 @@ class _Plan:
             # What is packed as it is, is not looked at.
             same = form.packed == plain.dtype == "bf16"
             dtype = "u16" if same else plain.dtype
-            known = _plain_pack(form, first, width, dtype, along, contiguous, batched, self.target)
+            known = plain_pack(form, first, width, dtype, along, contiguous, batched, self.target)
             depth = product.depth[-1].size if product.depth else 1
             return known.words(plain, depth), known.text
         value = product.a if first else product.b
@@ -450,73 +416,3 @@ def _word(value: Word | Size) -> Word:
 def _up(count: Size) -> Size:
     """A multiple of 64 that is no less."""
     return -(-count // 64) * 64 if isinstance(count, int) else sizes.add(count, 64)
-
-
-# --- packing what is read as it lies --------------------------------------------------------------
-
-_STRIDES = ("start", "inner", "outer_stride", "inner_stride", "row_stride", "depth_stride", "depth")
-
-
-@dataclass(frozen=True)
-class _PlainPack:
-    """A packing function for operands read as they lie, of any shape.
-
-    Args:
-      text: its module.
-      template: its words, with names for the sizes.
-    """
-
-    text: str
-    template: tuple[Word, ...]
-
-    def words(self, operand: Operand, depth: Size) -> tuple[Word, ...]:
-        numbers = (operand.start, operand.inner, *operand.strides, depth)
-        named: Mapping[Word, Size] = {
-            SizeWord(_variable(name)): number
-            for name, number in zip(_STRIDES, numbers, strict=True)
-        }
-        return tuple(
-            [
-                InputPointer(operand.buffer)
-                if isinstance(word, InputPointer)
-                else SizeWord(named[word])
-                for word in self.template
-            ]
-        )
-
-
-def _variable(name: str) -> sizes.Polynomial:
-    size = sizes.kernel_size(ShapeVar(f"packing_{name}", min=0))
-    assert isinstance(size, sizes.Polynomial)
-    return size
-
-
-@lru_cache(maxsize=128)
-def _plain_pack(
-    form: Form,
-    first: bool,
-    width: int,
-    dtype: str,
-    along: str,
-    contiguous: bool,
-    batched: bool,
-    target: Target,
-) -> _PlainPack:
-    get = {name: _variable(name) for name in _STRIDES}
-    row: Size = 1 if contiguous and along == "rows" else get["row_stride"]
-    depth: Size = 1 if contiguous and along == "depth" else get["depth_stride"]
-    terms: list[tuple[str, Size]] = [("row", row), ("depth", depth)]
-    if batched:
-        terms += [("outer", get["outer_stride"]), ("inner", get["inner_stride"])]
-    index = Affine(tuple(terms), get["start"])
-    buffer = Buffer("operand", (1,), dtype)
-    kernel = Kernel("pack", (), (buffer,), (), (Load(buffer, (index,)),))
-    batch = (Run("outer", 1), Run("inner", get["inner"])) if batched else ()
-    depth_run = Run("depth", get["depth"])
-    rows = (Run("row", 1),)
-    packed = "u16" if dtype == "u16" else ""
-    side = Side(form, first, width, 0, batch, rows, (depth_run,), along, packed)
-    piece = Piece(kernel)
-    with using(target):
-        text = pack(piece, side)
-    return _PlainPack(text, tuple(piece.words))
