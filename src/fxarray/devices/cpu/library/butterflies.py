@@ -23,6 +23,11 @@ from fxarray.devices.cpu.emit.types import vector_type
 RADICES = (8, 4, 2, 3, 5, 7, 11, 13)
 
 
+def product_sum(x: Number, factor: Number | float, addend: Number) -> Number:
+    """x * factor + addend, rounded once where that is one instruction."""
+    return x.intrinsic("fmuladd", factor, addend)
+
+
 @dataclass
 class Complex:
     """Complex numbers in vectors."""
@@ -37,8 +42,8 @@ class Complex:
         return Complex(self.re - other.re, self.im - other.im)
 
     def __mul__(self, other: Complex) -> Complex:
-        real = (-self.im).fma(other.im, self.re * other.re)
-        return Complex(real, self.re.fma(other.im, self.im * other.re))
+        real = product_sum(-self.im, other.im, self.re * other.re)
+        return Complex(real, product_sum(self.re, other.im, self.im * other.re))
 
     def scaled(self, factor: Number | float) -> Complex:
         return Complex(self.re * factor, self.im * factor)
@@ -109,10 +114,12 @@ def _odd(x: Sequence[Complex]) -> list[Complex]:
         for j in range(1, half + 1):
             angle = 2 * math.pi * (j * k % n) / n
             c, s = math.cos(angle), math.sin(angle)
-            even = Complex(sums[j - 1].re.fma(c, even.re), sums[j - 1].im.fma(c, even.im))
+            even = Complex(
+                product_sum(sums[j - 1].re, c, even.re), product_sum(sums[j - 1].im, c, even.im)
+            )
             d = differences[j - 1]
-            odd_re = d.re * s if odd_re is None else d.re.fma(s, odd_re)
-            odd_im = d.im * s if odd_im is None else d.im.fma(s, odd_im)
+            odd_re = d.re * s if odd_re is None else product_sum(d.re, s, odd_re)
+            odd_im = d.im * s if odd_im is None else product_sum(d.im, s, odd_im)
         assert odd_re is not None
         assert odd_im is not None
         turned = Complex(odd_re, odd_im).turned()
