@@ -107,3 +107,12 @@ def test_multiply_add_of_infinities_nans_and_zeros_follows_ieee(dtype: type) -> 
             value = compute(x, y, z)
             assert np.array_equal(value, expected, equal_nan=True)
             assert np.array_equal(np.signbit(value[4:]), np.signbit(expected[4:]))
+
+
+def test_multiply_add_of_a_product_beyond_all_floats() -> None:
+    largest = np.finfo(np.float64).max
+    x, y = np.full(3, 2.0), np.full(3, largest)
+    z = np.array([-np.inf, -largest, 0.0])
+    for compute in (multiply_add_exactly, multiply_add_fast):
+        with np.errstate(all="ignore"):
+            assert compute(x, y, z).tolist() == [-np.inf, largest, np.inf]

@@ -6,7 +6,9 @@ float32 in float64, and rounded once; integers wrap; nothing warns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +43,8 @@ def evaluate(op: str, args: Sequence[Values], dtype: str) -> Values:
             return np.asarray(_next_after(*args))
         if op in ("clz", "ctz", "popcount", "shl", "shr_logical", "shr_arithmetic"):
             return _ON_BITS[op](*args)
+        if op == "fma" and target == np.float64:
+            return multiply_add_once(*args)
         wide = [_wide(array) for array in args]
         if op == "fma" and wide[0].dtype == np.float32:
             # The product is not rounded, so it does not overflow either.
@@ -257,6 +261,28 @@ def _reciprocal_root(x: Values) -> Any:
 
 def _exp2(x: Values) -> Any:
     return np.exp(x * np.log(2.0)) if x.dtype.kind == "c" else np.exp2(x)
+
+
+def multiply_add_once(x: Values, y: Values, z: Values) -> Values:
+    """x * y + z of float64, rounded once, by rational arithmetic."""
+    x, y, z = np.broadcast_arrays(x, y, z)
+    plain = x * y + z
+    columns = [array.ravel().tolist() for array in (x, y, z, plain)]
+    flat = [_rounded_once(*elements) for elements in zip(*columns, strict=True)]
+    return np.array(flat, np.float64).reshape(x.shape)
+
+
+def _rounded_once(x: float, y: float, z: float, plain: float) -> float:
+    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
+        # The product of finite numbers is finite before it is rounded.
+        return z if math.isfinite(x) and math.isfinite(y) else plain
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    if exact == 0:
+        return plain  # a zero, with the sign that IEEE arithmetic gives it
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def _special(name: str) -> Callable[..., Any]:

@@ -7,12 +7,12 @@ added to something; whether they do changes the last bit of a result. Where that
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from fxarray.core.errors import DTypeError
+from fxarray.kernel.scalars import multiply_add_once
 from fxarray.primitives.elementwise import mul
 from fxarray.primitives.elementwise_base import row
 from fxarray.primitives.support import FLOAT
@@ -38,24 +38,7 @@ def multiply_add_exactly(x: Any, y: Any, z: Any) -> _Floats:
         return _multiply_add_float32(x, y, z)
     if x.dtype != np.float64:
         raise DTypeError(f"fused_multiply_add is not defined for {x.dtype}")
-    plain = x * y + z
-    flat = [
-        _round_once(*elements)
-        for elements in zip(*(a.ravel().tolist() for a in (x, y, z, plain)), strict=True)
-    ]
-    return np.array(flat, np.float64).reshape(x.shape)
-
-
-def _round_once(x: float, y: float, z: float, plain: float) -> float:
-    if not all(map(np.isfinite, (x, y, z))):
-        return plain
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    if exact == 0:
-        return plain  # a zero, with the sign that IEEE arithmetic gives it
-    try:
-        return float(exact)
-    except OverflowError:
-        return np.inf if exact > 0 else -np.inf
+    return multiply_add_once(x, y, z)
 
 
 def _two_sum(x: _Floats, y: _Floats) -> tuple[_Floats, _Floats]:
