@@ -6,6 +6,7 @@ pair of dtypes has one defined result, and there are no warnings.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -90,10 +91,19 @@ def _to_float(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[A
     return np.asarray(plain.astype(dtype))
 
 
-def _saturate(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+@lru_cache(maxsize=64)
+def _range(dtype: np.dtype[Any]) -> tuple[int, int]:
     info = ml_dtypes.iinfo(dtype)
-    low, high = int(info.min), int(info.max)
-    value = np.trunc(_plain(array).astype(np.float64))
+    return int(info.min), int(info.max)
+
+
+def _saturate(array: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    low, high = _range(dtype)
+    plain = _plain(array)
+    # Where rounding moves a bound, it moves inwards, so what passes here is inside.
+    if ((plain > low - 1.0) & (plain < high + 1.0)).all():
+        return np.asarray(plain.astype(dtype))
+    value = np.trunc(plain.astype(np.float64))
     # high + 1 is a power of two, hence exact in float64 even where high itself is not.
     above, below = value >= float(high + 1), value < float(low)
     inside = np.where(np.isnan(value) | above | below, 0.0, value)
