@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 
 from fxarray.devices.cpu.emit import features
-from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial
+from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
 from fxarray.devices.cpu.emit.types import vector_type
 
 # log(2) in two parts, the first with few enough bits that n times it is exact.
@@ -80,10 +80,13 @@ def reduce_by_log2(x: Number) -> tuple[Number, Number]:
 
 def exp(x: Number) -> Number:
     low, high = _RANGE[x.type]
-    x = x.at_least(low).at_most(high)
+    # What vanishes, as masked scores of attention do, is not scaled down to nothing: results below
+    # the least normal number take a processor a hundred cycles each.
+    vanishes = x < low
+    x = select(vanishes, x.like(0.0), x).at_most(high)
     n, r = reduce_by_log2(x)
     tail = polynomial(r, COEFFICIENTS[x.type])
-    return scale((r * r).fma(tail, r) + 1.0, n)
+    return select(vanishes, x.like(0.0), scale((r * r).fma(tail, r) + 1.0, n))
 
 
 # Fits like those of exp, for powers of two.
@@ -102,9 +105,10 @@ _EXP2 = {
 
 def exp2(x: Number) -> Number:
     low, high = {"float": (-151.0, 129.0), "double": (-1076.0, 1025.0)}[x.type]
-    x = x.at_least(low).at_most(high)
+    vanishes = x < low
+    x = select(vanishes, x.like(0.0), x).at_most(high)
     n = x.round()
-    return exp2_of(n, x - n)
+    return select(vanishes, x.like(0.0), exp2_of(n, x - n))
 
 
 def exp2_of(n: Number, r: Number) -> Number:

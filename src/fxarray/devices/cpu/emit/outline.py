@@ -7,7 +7,7 @@ time grows with the text, and the call costs less than a hundredth of what it ru
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from typing import TypeAlias
 
 from fxarray.devices.cpu.emit import features
 from fxarray.devices.cpu.emit.function import FunctionText
@@ -83,7 +83,10 @@ def _called(
     f = arguments[0].f
     lanes = arguments[0].lanes
     types = tuple([argument.type for argument in arguments])
-    written = _write(name, formula, types, lanes, attribute, features.target())
+    key = (name, types, lanes, attribute, features.target())
+    written = _written.get(key)
+    if written is None:
+        written = _written[key] = _write(name, formula, types, lanes, attribute)
     function, result, results, declarations = written
     f.declarations |= declarations
     passed = ", ".join([f"{a.whole_type} {a.operand}" for a in arguments])
@@ -94,15 +97,15 @@ def _called(
     return tuple([Number(f, t, lanes, v) for t, v in zip(results, taken, strict=True)])
 
 
-@lru_cache(maxsize=1024)
+Written: TypeAlias = tuple[str, str, tuple[str, ...], frozenset[str]]
+
+# By all that decides the text. There are few names, and few types and lengths of vectors.
+_written: dict[tuple[str, tuple[str, ...], int, str, Target], Written] = {}
+
+
 def _write(
-    name: str,
-    formula: Formula,
-    types: tuple[str, ...],
-    lanes: int,
-    attribute: str,
-    _: Target,
-) -> tuple[str, str, tuple[str, ...], frozenset[str]]:
+    name: str, formula: Formula, types: tuple[str, ...], lanes: int, attribute: str
+) -> Written:
     """The function's name, its LLVM result type, the types of its results, and what it needs."""
     inner = FunctionText()
     arguments = [Number(inner, type_, lanes, f"%a{k}") for k, type_ in enumerate(types)]
