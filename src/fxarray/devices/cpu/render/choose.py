@@ -27,7 +27,7 @@ from fxarray.kernel.ir import Affine, Kernel, Reduce, Scan, Store
 
 # Below so many operations on vectors (a few microseconds) the threads are not woken; one part does
 # about so many.
-_WORTH_SPLITTING = 6000
+_WORTH_SPLITTING = 10000
 _PART_WORK = 4000
 _MOST_PARTS = 64
 # Reductions in memory: so many parts at most, since each has accumulators of its own.
