@@ -9,15 +9,15 @@ stored. The rules are in `joining`.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any
 
 from fxarray.compile.fuse.attention import rows_between
 from fxarray.compile.fuse.derived import Origins
 from fxarray.compile.fuse.group import FACTOR, Group, Node, StepNode
-from fxarray.compile.fuse.joining import Joining, is_cheap, may_merge, merged
+from fxarray.compile.fuse.joining import Joining, is_cheap
+from fxarray.compile.fuse.merging import may_merge, merged
+from fxarray.compile.fuse.order import in_order
 from fxarray.compile.fuse.policy import Policy
 from fxarray.compile.fuse.summary import Summary, summaries
 from fxarray.core.ir import Equation, Program, Var
@@ -424,38 +424,10 @@ class Grouping:
 
     def order(self) -> list[Node]:
         """The nodes, each after those whose results it reads, near their places in the Program."""
-        nodes: list[Node] = [*self.steps, *self.groups]
-        waiting: dict[Node, int] = {}
-        followers: dict[Node, list[Node]] = {node: [] for node in nodes}
-        for node in nodes:
-            sources = self._sources(node)
-            waiting[node] = len(sources)
-            for source in sources:
-                followers[source].append(node)
-        ordered = sorted(
-            [
-                n
-                for n in self.steps
-                if any(e.ordered for e in self.program.equations[n.first].effects)
-            ],
-            key=lambda n: n.first,
-        )
-        for before, after in pairwise(ordered):
-            followers[before].append(after)
-            waiting[after] += 1
-        numbers = {node: place for place, node in enumerate(nodes)}
-        ready = [(n.last, numbers[n], n) for n in nodes if not waiting[n]]
-        heapq.heapify(ready)
-        result: list[Node] = []
-        while ready:
-            node = heapq.heappop(ready)[2]
-            result.append(node)
-            for follower in followers[node]:
-                waiting[follower] -= 1
-                if not waiting[follower]:
-                    heapq.heappush(ready, (follower.last, numbers[follower], follower))
-        assert len(result) == len(nodes), "groups depend on one another"
-        return result
+        equations = self.program.equations
+        ordered = [n for n in self.steps if any(e.ordered for e in equations[n.first].effects)]
+        ordered.sort(key=lambda n: n.first)
+        return in_order([*self.steps, *self.groups], self._sources, ordered)
 
     def _sources(self, node: Node) -> set[Node]:
         found: set[Node] = set()

@@ -1,4 +1,4 @@
-"""The rules of fusing: when an operation joins a group, and when two groups become one.
+"""The rules of fusing: when an operation joins a group.
 
 A kernel should read each operand once, keep a row that it reads again in the cache, and compute
 nothing expensive twice. So:
@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from fxarray.compile.fuse.group import (
     FACTOR,
-    NO_AXES,
     Axes,
     Group,
     Place,
@@ -46,8 +45,6 @@ CHEAP = 6
 _REPEATS = 6
 # What computing elements again may cost in one kernel altogether.
 _AGAIN = 24
-# The number of elements up to which kernels are merged though they share nothing.
-_TINY = 32
 # How many operations of a kernel may follow one another: lowering calls as deeply.
 _DEPTH = 64
 # The length of columns from which on reducing them takes a kernel of its own.
@@ -412,110 +409,3 @@ def _index_of(group: Group, summary: Summary, place: Place) -> dict[str, Positio
         for number, part in enumerate(divided):
             index[f"i{dimension}_{number}"] = part
     return index
-
-
-# --- merging --------------------------------------------------------------------------------------
-
-
-def may_merge(
-    policy: Policy, variables: Iterable[Var], first: Group, second: Group, whole: bool
-) -> dict[str, str] | None:
-    """How the second group's axes are called in the first one if both become one, or None.
-
-    Args:
-      policy: the device's.
-      variables: what both read; they meet there.
-      first: a group.
-      second: another one.
-      whole: whether both must read all that they go through.
-    """
-    if (
-        first.contract
-        or second.contract
-        or first.operations + second.operations > (policy.kernel_operations)
-    ):
-        return None
-    if (first.scanned or second.scanned) and (first.reduced or second.reduced):
-        return None
-    buffers = len(first.reads.keys() | second.reads.keys()) + len(first.roots) + len(second.roots)
-    if buffers > policy.kernel_buffers:
-        return None
-    for variable in variables:
-        renaming = _matching(first, second, variable, whole)
-        if renaming is not None:
-            reused = frozenset([renaming.get(name, name) for name in second.reused])
-            if first.reused and reused and first.reused != reused:
-                return None
-            return renaming
-    tiny = first.elements <= _TINY and second.elements <= _TINY
-    return {} if tiny and not (first.reused and second.reused) else None
-
-
-def _matching(first: Group, second: Group, variable: Var, whole: bool) -> dict[str, str] | None:
-    for place in first.reads.get(variable, ()):
-        for other in second.reads.get(variable, ()):
-            renaming = _same_axes(place, other)
-            if renaming is None or any(
-                first.axes[name] != second.axes[its] for its, name in renaming.items()
-            ):
-                continue
-            missing = [name for name in second.axes if name not in renaming]
-            extra = [name for name in first.axes if name not in renaming.values()]
-            if not missing and not extra:
-                return renaming
-            if whole or (missing and extra):
-                continue
-            if missing and list(renaming) == list(second.axes)[: len(renaming)]:
-                return renaming
-            if extra and list(renaming.values()) == list(first.axes)[: len(renaming)]:
-                return renaming
-    return None
-
-
-def _same_axes(place: Place, other: Place) -> dict[str, str] | None:
-    renaming: dict[str, str] = {}
-    for mine, theirs in zip(place, other, strict=True):
-        if isinstance(mine, Affine) and not mine.terms and mine == theirs:
-            continue
-        name, its = plain_axis(mine), plain_axis(theirs)
-        if name is None or its is None or renaming.get(its, name) != name:
-            return None
-        renaming[its] = name
-    return renaming if len(set(renaming.values())) == len(renaming) else None
-
-
-def merged(first: Group, second: Group, renaming: Mapping[str, str]) -> None:
-    """Take the second group into the first one."""
-    changes: dict[str, Affine] = {}
-    order = list(second.axes.items())
-    if not renaming and first.axes:
-        for name, size in order:
-            changes[name] = Affine.of(first.new_axis(size))
-    elif len(second.axes) > len(renaming):
-        # The second one goes through more: its order of axes counts.
-        axes: dict[str, Any] = {}
-        for name, size in order:
-            known = renaming.get(name)
-            if known is None:
-                known = f"a{first.count}"
-                first.count += 1
-            changes[name] = Affine(((known, 1),))
-            axes[known] = size
-        first.axes = axes
-    else:
-        changes = {name: Affine(((known, 1),)) for name, known in renaming.items()}
-    second.rename(changes)
-    for variable, places in second.reads.items():
-        for place, below in places.items():
-            first.read(variable, place, below)
-    first.roots.update(second.roots)
-    for variable, depth in second.depths.items():
-        first.depths[variable] = max(depth, first.depths.get(variable, 0))
-    first.members |= second.members
-    first.operations += second.operations
-    first.again += second.again
-    first.reduced |= second.reduced
-    first.reused = first.reused or second.reused or NO_AXES
-    first.scanned |= second.scanned
-    first.first = min(first.first, second.first)
-    first.last = max(first.last, second.last)
