@@ -209,81 +209,75 @@ def first_lanes(f: FunctionText, count: Operand, lanes: int, start: int = 0) -> 
 
 
 def _define_blocks(text: ModuleText, records: Records, lanes: int) -> None:
-    """`@sort_block(ptr %x, ptr %final, i64 %n)`: from `x` to `final`, `BLOCK_VECTORS` at most."""
-    vectors = 1
-    names: list[tuple[int, str]] = []
-    while vectors <= BLOCK_VECTORS:
-        name = f"sort_network_{vectors}"
-        _define_network(text, records, lanes, vectors, name)
-        names.append((vectors * lanes, name))
-        vectors *= 2
-    f = text.inner("sort_block", "ptr %x", "ptr %final", "i64 %n")
+    """`@sort_block(ptr %x, ptr %final, i64 %n)`: from `x` to `final`, `BLOCK_VECTORS` at most.
 
-    def choose(rest: list[tuple[int, str]]) -> None:
-        (limit, name), *others = rest
-        call = f"call void @{name}(ptr %x, ptr %final, i64 %n)"
-        if not others:
-            f.do(call)
-            return
-        fits = f.new(f"icmp sle i64 %n, {limit}")
-        f.branch(fits, lambda: f.do(call), lambda: choose(others))
-
-    choose(names)
-
-
-def _define_network(
-    text: ModuleText, records: Records, lanes: int, vectors: int, name: str
-) -> None:
-    """Sort up to so many vectors of records: what is missing is filled up with the greatest one."""
+    Vectors are sorted one by one, then runs of them merged in pairs, all in memory on the stack,
+    filled up with the greatest record.
+    """
     kind = records.type
     wide, mask_type = f"<{lanes} x {kind}>", f"<{lanes} x i1>"
-    f = text.inner(name, "ptr %x", "ptr %final", "i64 %n")
+    f = text.inner("sort_block", "ptr %x", "ptr %final", "i64 %n")
+    network = _Network(f, kind, lanes)
     masked_load = declare(
         f, wide, f"llvm.masked.load.v{lanes}{kind}.p0", "ptr", "i32", mask_type, wide
     )
     masked_store = declare(
         f, "void", f"llvm.masked.store.v{lanes}{kind}.p0", wide, "ptr", "i32", mask_type
     )
-    masks = [first_lanes(f, "%n", lanes, number * lanes) for number in range(vectors)]
-    values = [
-        f.new(
-            f"call {wide} {masked_load}(ptr {f.offset('%x', number * lanes, kind)}, "
-            f"i32 {records.bytes}, {mask_type} {mask}, {wide} splat ({kind} -1))"
+    block = f.alloca(f"[{BLOCK_VECTORS} x {wide}]")
+    # The number of vectors, rounded up to a power of two.
+    count = f.alloca("i64", "1")
+    run = 1
+    while run < BLOCK_VECTORS:
+        longer = f.new(f"icmp sgt i64 %n, {run * lanes}")
+        now = f.new(f"load i64, ptr {count}")
+        f.do(f"store i64 {f.new(f'select i1 {longer}, i64 {2 * run}, i64 {now}')}, ptr {count}")
+        run *= 2
+    vectors = f.new(f"load i64, ptr {count}")
+
+    def mask_of(number: Operand) -> Operand:
+        return first_lanes(f, f.subtract("%n", f.multiply(number, lanes)), lanes)
+
+    def sort_one(number: Operand) -> None:
+        where = f.offset("%x", f.multiply(number, lanes), kind)
+        value = f.new(
+            f"call {wide} {masked_load}(ptr {where}, i32 {records.bytes}, "
+            f"{mask_type} {mask_of(number)}, {wide} splat ({kind} -1))"
         )
-        for number, mask in enumerate(masks)
-    ]
-    values = sorted_vectors(f, records, lanes, values)
-    for number, (value, mask) in enumerate(zip(values, masks, strict=True)):
-        where = f.offset("%final", number * lanes, kind)
+        run = 1
+        values = [value]
+        while run < lanes:
+            values = network.merge(values, 2 * run)
+            run *= 2
+        f.do(f"store {wide} {values[0]}, ptr {f.offset(block, number, wide)}")
+
+    f.loop(0, vectors, 1, sort_one)
+    size = 2
+    while size <= BLOCK_VECTORS:
+
+        def merge(first: Operand, size: int = size) -> None:
+            places = [f.offset(block, f.add(first, number), wide) for number in range(size)]
+            values = [f.new(f"load {wide}, ptr {place}") for place in places]
+            for value, place in zip(network.merge(values, size * lanes), places, strict=True):
+                f.do(f"store {wide} {value}, ptr {place}")
+
+        whole = f.new(f"and i64 {vectors}, {-size}")
+        f.loop(0, whole, size, merge)
+        size *= 2
+
+    def store(number: Operand) -> None:
+        value = f.new(f"load {wide}, ptr {f.offset(block, number, wide)}")
+        where = f.offset("%final", f.multiply(number, lanes), kind)
         f.do(
             f"call void {masked_store}({wide} {value}, ptr {where}, i32 {records.bytes}, "
-            f"{mask_type} {mask})"
+            f"{mask_type} {mask_of(number)})"
         )
 
-
-def sorted_vectors(
-    f: FunctionText, records: Records, lanes: int, values: list[Operand]
-) -> list[Operand]:
-    """All elements of vectors (a power of two of them) in order, by a bitonic network.
-
-    Every phase merges pairs of sorted runs. Its first step compares each element of one run with
-    its mirror image in the other, so that all comparisons put the lesser one first.
-    """
-    network = _Network(f, records.type, lanes)
-    total = len(values) * lanes
-    run = 1
-    while run < total:
-        values = network.mirror(values, 2 * run)
-        distance = run // 2
-        while distance:
-            values = network.exchange(values, distance)
-            distance //= 2
-        run *= 2
-    return values
+    f.loop(0, vectors, 1, store)
 
 
 class _Network:
-    """Steps of a sorting network over vectors, element i being lane i % lanes of i // lanes."""
+    """Steps of a bitonic network over vectors, element i being lane i % lanes of i // lanes."""
 
     def __init__(self, f: FunctionText, kind: str, lanes: int) -> None:
         self.f = f
@@ -312,6 +306,19 @@ class _Network:
         return self.f.new(
             f"select <{self.lanes} x i1> <{lower}>, {self.wide} {least}, {self.wide} {most}"
         )
+
+    def merge(self, values: list[Operand], size: int) -> list[Operand]:
+        """Merge the two sorted halves of each group of `size` elements.
+
+        The first step compares each element of one half with its mirror image in the other, so that
+        all comparisons put the lesser one first.
+        """
+        values = self.mirror(values, size)
+        distance = size // 4
+        while distance:
+            values = self.exchange(values, distance)
+            distance //= 2
+        return values
 
     def mirror(self, values: list[Operand], size: int) -> list[Operand]:
         """Compare element i of each group of `size` with element size - 1 - i of it."""
