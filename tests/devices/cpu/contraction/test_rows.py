@@ -96,6 +96,10 @@ def test_memory_grows_with_the_length_and_not_its_square() -> None:
     assert second.scratch < 4096 * 4096
 
 
+def test_very_long_rows_make_low_tiles(check: Check) -> None:
+    check(attention(1, 17, 70_000, 2, 3, causal=False))
+
+
 def test_the_gradient_of_attention_by_rows(check: Check) -> None:
     # ds = p * (dy v' - delta), with p from the scores again; dq = ds k.
     heads, queries, keys, width = 2, 45, 39, 16

@@ -246,17 +246,17 @@ class _Plan:
         wanted = max(1, min(32, one * (batches if loose else 1) // _GRAIN))
         batch_parts = max(1, min(batches, wanted)) if loose else 1
         wanted = -(-wanted // batch_parts)
-        # A part packs its own rows (or its own columns), which is worth it for much of the other.
-        row_parts = max(1, min(wanted, tiles // 2))
-        if one > 64 * _GRAIN:
-            row_parts = max(1, min(row_parts, tiles // 6))
+        # A part packs its own rows, which is worth it for many columns; and it reads all panels,
+        # which is worth it for many rows if they come from far away.
+        far = columns * depth * form.item * form.places > 2 << 20
+        row_parts = max(1, min(wanted, tiles // (6 if far else 2)))
         if shape.pack_b == "local" and panels > 1:
             row_parts = 1
         column_parts = 1
         if row_parts < min(wanted, 8):
-            shared = (shape.pack_a and row_parts > 1) or shape.bands
-            least = max(form.width, 256 if shared else form.width)
-            column_parts = max(1, min(-(-wanted // row_parts), columns // least))
+            least = 128 if shape.pack_a or shape.bands else form.width
+            enough = min(-(-wanted // row_parts), max(columns // 256, -(-8 // row_parts)))
+            column_parts = max(1, min(enough, columns // least))
         return batch_parts, row_parts, column_parts, 1
 
     # --- putting it together ----------------------------------------------------------------------

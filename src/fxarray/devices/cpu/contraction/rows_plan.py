@@ -20,6 +20,7 @@ from fxarray.kernel.sizes import Size
 # Multiplications and additions below which one part does all.
 _GRAIN = 1 << 18
 _PARTS = 64
+_TILE_BYTES = 1 << 20
 
 
 def aligned(count: int) -> int:
@@ -50,9 +51,13 @@ class RowsPlan:
         self.length = self.known(kernel.sizes[rows.along])
         count = self.known(total(rows.rows))
         self.height = min(form.height, -(-count // max(1, -(-count // form.height))))
+        self.padded = -(-self.length // form.width) * form.width + form.lanes
+        # Rows of a tile stay in the second-level cache.
+        row_bytes = self.padded * form.item * len(rows.firsts)
+        while self.height > 1 and self.height * row_bytes > _TILE_BYTES:
+            self.height = -(-self.height // 2)
         self.tiles = -(-count // self.height)
         self.count = count
-        self.padded = -(-self.length // form.width) * form.width + form.lanes
 
     @staticmethod
     def known(size: Size) -> int:
@@ -66,11 +71,8 @@ class RowsPlan:
         kernel = self.kernel
         dtypes = {kernel.dtypes[c.number] for c in (*self.rows.firsts, *self.rows.seconds)}
         depth = all(isinstance(run.size, int) for first in self.rows.firsts for run in first.depth)
-        # Rows of a tile stay in the second-level cache.
-        small = self.padded * self.form.item * self.height * len(self.rows.firsts) <= 1 << 20
         return (
             depth
-            and small
             and not self.form.complex
             and self.form.dtype in ("f32", "f64")
             and dtypes == {self.form.dtype}
