@@ -8,11 +8,14 @@ no compile.
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fxarray.compile.backend import CompileOptions, Executable, get_backend
+from fxarray.compile.dumps import GRAPH, dump
 from fxarray.compile.simplify import simplify
+from fxarray.core import config
 from fxarray.core.caches import register_cache
 from fxarray.core.ir import Program
 
@@ -53,7 +56,11 @@ def compile_program(
     if known is not None:
         same, executable = known
         return executable if same is program else executable.located(program)
+    start = time.perf_counter()
     executable = device.compile(simplify(program), options)
+    level = config.get("debug")
+    if level >= GRAPH:
+        dump(program, executable, time.perf_counter() - start, level)
     with _lock:
         _CACHE[key] = program, executable
         if len(_CACHE) > _CACHE_LIMIT:

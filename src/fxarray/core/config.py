@@ -37,7 +37,11 @@ class Setting:
 
 
 SETTINGS: dict[str, Setting] = {
-    "debug": Setting(0, "Above 0, a while_loop that its max_steps stops too early is an error."),
+    "debug": Setting(
+        0,
+        "Above 0, a while_loop that its max_steps stops too early is an error; 2 prints the graph "
+        "of kernels of each function that is compiled, 3 every stage from passes to assembly.",
+    ),
     "explain_retraces": Setting(False, "Warn each time that jit traces, saying what differs."),
     "debug_nans": Setting(False, "Raise an error at the first operation that gives a NaN.", True),
     "debug_infs": Setting(False, "Raise an error at the first operation that gives an inf.", True),
