@@ -61,7 +61,7 @@ def blocked(kernel: Kernel, schedule: Schedule, crossing: frozenset[int]) -> Sch
                 turned |= {a for a in schedule.outer if offset.coefficient(a) == 1}
     candidates = [a for a in schedule.outer if a in turned and a != lanes]
     if not candidates or schedule.width < 4:
-        return schedule
+        return _short_rows(kernel, schedule)
     axis = candidates[-1]
     if sizes.typical(kernel.sizes[axis]) < schedule.width:
         return schedule
@@ -71,6 +71,23 @@ def blocked(kernel: Kernel, schedule: Schedule, crossing: frozenset[int]) -> Sch
         size = sizes.typical(kernel.sizes[lanes])
         tile = _TILE if size > 2 * _TILE else 0
     return replace(schedule, block=axis, rows=schedule.width, unroll=1, tile=tile)
+
+
+def _short_rows(kernel: Kernel, schedule: Schedule) -> Schedule:
+    """Several short rows at once: what one row waits for at its end, others compute meanwhile."""
+    lanes = schedule.lanes or ""
+    size = kernel.sizes[lanes]
+    reduced = any(isinstance(node, Reduce) and lanes in node.axes for node in kernel.body)
+    if schedule.parts == 1 or not schedule.outer or not reduced or not isinstance(size, int):
+        return schedule
+    if schedule.row != (lanes,):
+        return schedule
+    vectors = -(-size // schedule.width)
+    rows = 4 if vectors <= 4 else 2 if vectors <= 8 else 1
+    axis = schedule.outer[-1]
+    if rows == 1 or sizes.typical(kernel.sizes[axis]) < 4 * rows:
+        return schedule
+    return replace(schedule, block=axis, rows=rows)
 
 
 def _all_along(kernel: Kernel, lanes: str) -> bool:
