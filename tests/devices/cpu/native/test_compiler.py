@@ -1,6 +1,7 @@
 """From LLVM text to objects and assembly, on this and other machines, in several threads."""
 
 import ctypes
+import logging
 import threading
 import time
 from itertools import pairwise
@@ -192,14 +193,16 @@ def test_host_is_known():
     assert target.has("avx512f") == (target.vector_bytes == 64)
 
 
-def test_a_processor_that_llvm_does_not_know_gets_code_for_the_least(monkeypatch):
+def test_a_processor_that_llvm_does_not_know_gets_code_for_the_least(monkeypatch, caplog):
     def fails():
         raise RuntimeError("unknown processor")
 
     monkeypatch.setattr("llvmlite.binding.get_host_cpu_features", fails)
     host.cache_clear()
     try:
-        target = host()
+        with caplog.at_level(logging.DEBUG, "fxarray"):
+            target = host()
+        assert "unknown processor" in caplog.text
         assert (target.name, target.features, target.vector_bytes) == ("generic", "", 16)
         assert compiler.compile_object(ADD.format(number=1))
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 import llvmlite.binding as llvm
+
+_log = logging.getLogger("fxarray")
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,9 @@ def host() -> Target:
     try:
         name = llvm.get_host_cpu_name() or "generic"
         features = dict(llvm.get_host_cpu_features())
-    except RuntimeError:
+    except RuntimeError as error:
         name, features = "generic", {}
+        _log.debug("this processor is not known; code is for the least of its kind: %s", error)
     have = frozenset(feature for feature, present in features.items() if present)
     text = ",".join(f"{'+' if features[feature] else '-'}{feature}" for feature in sorted(features))
     machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
