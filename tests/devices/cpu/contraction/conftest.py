@@ -22,7 +22,7 @@ from fxarray.devices.cpu.native.routine import (
     SizeWord,
 )
 from fxarray.devices.cpu.native.runtime import default_runtime
-from fxarray.devices.cpu.native.target import host
+from fxarray.devices.cpu.native.target import OTHERS, Target, host
 from fxarray.kernel import sizes
 from fxarray.kernel.interpret import interpret
 from fxarray.kernel.ir import Kernel
@@ -128,18 +128,38 @@ def assert_equal(got: Array, want: Array) -> None:
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale)
 
 
+def run_and_compare(
+    kernel: Kernel, target: Target, arrays: Sequence[Array] | None, known: Mapping[str, int]
+) -> None:
+    """Runs a kernel twice and compares with its definition."""
+    routine = render(kernel, target)
+    assert routine is not None, f"not rendered: {kernel}"
+    given = random_arrays(kernel, known) if arrays is None else arrays
+    bound = Bound(kernel, routine, given, known)
+    want = interpret(kernel, *given, sizes=dict(known))
+    for _ in range(2):
+        for got, expected in zip(bound(), want, strict=True):
+            assert_equal(got, expected)
+
+
 @pytest.fixture
 def check() -> Check:
-    """Runs a kernel and compares it with its definition."""
+    """Compares what a kernel gives on this machine with its definition."""
 
     def run(kernel: Kernel, arrays: Sequence[Array] | None = None, **known: int) -> None:
-        routine = render(kernel, host())
-        assert routine is not None, f"not rendered: {kernel}"
-        given = random_arrays(kernel, known) if arrays is None else arrays
-        bound = Bound(kernel, routine, given, known)
-        want = interpret(kernel, *given, sizes=known)
-        for _ in range(2):
-            for got, expected in zip(bound(), want, strict=True):
-                assert_equal(got, expected)
+        run_and_compare(kernel, host(), arrays, known)
+
+    return run
+
+
+@pytest.fixture
+def check_avx2() -> Check:
+    """The same with code for a lesser processor of this machine's kind."""
+    target = OTHERS["avx2"]
+    if target.architecture != host().architecture or host().vector_bytes < target.vector_bytes:
+        pytest.skip("the code of this processor does not run here")
+
+    def run(kernel: Kernel, arrays: Sequence[Array] | None = None, **known: int) -> None:
+        run_and_compare(kernel, target, arrays, known)
 
     return run

@@ -80,6 +80,20 @@ def test_products_of_all_shapes_and_layouts(check: Check, shape: tuple[int, ...]
         check(product(*shape, transposed))
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "i8", "c64", "i64"])
+def test_products_with_shorter_vectors(check_avx2: Check, dtype: str) -> None:
+    total = {"bf16": "f32", "i8": "i32"}.get(dtype, dtype)
+    for shape in [
+        (0, 5, 7, 3),
+        (0, 33, 65, 17),
+        (0, 100, 90, 600),
+        (3, 40, 64, 48),
+        (0, 1, 50, 40),
+    ]:
+        for transposed in ("", "a", "b", "z"):
+            check_avx2(product(*shape, transposed, dtype, total))
+
+
 @pytest.mark.parametrize("shape", [(0, 0, 4, 3), (0, 4, 0, 3), (0, 4, 3, 0), (2, 30, 70, 0)])
 def test_empty_operands_give_zeros_or_nothing(check: Check, shape: tuple[int, ...]) -> None:
     check(product(*shape))

@@ -64,6 +64,11 @@ def test_attention(check: Check, shape: tuple[int, ...], causal: bool, keep: boo
     check(attention(*shape, causal, keep, "f64"))
 
 
+def test_attention_with_shorter_vectors(check_avx2: Check) -> None:
+    check_avx2(attention(2, 50, 81, 7, 33, causal=False, keep=True))
+    check_avx2(attention(2, 64, 64, 32, 32))
+
+
 def test_a_causal_mask_bounds_the_loop_over_keys() -> None:
     causal = recognise_rows(attention(2, 64, 64, 32, 32, causal=True))
     whole = recognise_rows(attention(2, 64, 64, 32, 32, causal=False))
