@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fxarray.devices.cpu.emit.function import Operand
+from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.library.quick import choose_pivot, network_records
 from fxarray.devices.cpu.library.radix import Records
 from fxarray.devices.cpu.library.text import ModuleText
@@ -34,7 +34,7 @@ def define_segments(text: ModuleText, records: Records) -> None:
 
     def append() -> None:
         count = f.load_word("%list", 0)
-        place = f.offset(f.offset("%list", 8), f.multiply(count, 32))
+        place = _place(f, "%list", count)
         for number, (type_, value) in enumerate(
             (("ptr", "%x"), ("ptr", "%y"), ("ptr", "%final"), ("i64", "%n"))
         ):
@@ -67,10 +67,20 @@ def define_segments(text: ModuleText, records: Records) -> None:
     f.branch(f.new(f"or i1 {stop}, {short}"), append, part)
 
     f = text.inner("sort_listed", "ptr %list", "i64 %number", "ptr %histograms")
-    place = f.offset(f.offset("%list", 8), f.multiply("%number", 32))
-    x, y, final = (f.load_word(place, number, "ptr") for number in range(3))
-    n = f.load_word(place, 3)
+    place = _place(f, "%list", "%number")
+    x, y = (f.load_word(place, number, "ptr") for number in range(2))
+    final, n = listed_segment(f, "%list", "%number")
     f.do(
         f"call void @sort_quick(ptr {x}, ptr {y}, ptr {final}, i64 {n}, i64 {DEPTH}, "
         "ptr %histograms)"
     )
+
+
+def _place(f: FunctionText, listed: Operand, number: Operand) -> Operand:
+    return f.offset(f.offset(listed, 8), f.multiply(number, 32))
+
+
+def listed_segment(f: FunctionText, listed: Operand, number: Operand) -> tuple[Operand, Operand]:
+    """Where a segment of a list is when it is sorted, and its length."""
+    place = _place(f, listed, number)
+    return f.load_word(place, 2, "ptr"), f.load_word(place, 3)

@@ -22,7 +22,7 @@ from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.types import itemsize
 from fxarray.devices.cpu.library import elements
 from fxarray.devices.cpu.library.radix import Records
-from fxarray.devices.cpu.library.segments import LISTS
+from fxarray.devices.cpu.library.segments import LISTS, listed_segment
 from fxarray.devices.cpu.library.sort_lane import Lane, Plan
 from fxarray.devices.cpu.library.sorter import Sorter, add_sorter
 from fxarray.devices.cpu.library.text import (
@@ -178,40 +178,40 @@ def _long_module(plan: Plan, layout: Layout) -> str:
         return cut_records(f, layout.pointer(f, "scratch"), records, layout.size(f, "n"))
 
     def current(f: FunctionText) -> tuple[Lane, tuple[Operand, Operand, Operand]]:
-        copies = shared(f)
-        number = f.load_word(copies[2], 0)
+        a, b, rest = shared(f)
         n, inner = layout.size(f, "n"), layout.size(f, "inner")
-        return _lane(f, plan, layout, n, inner, number), copies
+        lane = _lane(f, plan, layout, n, inner, f.load_word(rest, 0))
+        return lane, (lane.first_copy(a), b, rest)
 
     fill = text.part("fill_chunk")
-    lane, copies = current(fill)
+    lane, (a, _, rest) = current(fill)
     bounds = part_bounds(fill, lane.n, PART_ELEMENTS)
-    lane.fill(copies[0], bounds, fill.offset(copies[2], 8))
-    segment = text.part("sort_segment")
-    copies = shared(segment)
-    place = segment.multiply("%thread", records.histogram_bytes)
-    histograms = segment.offset(segment.offset(copies[2], LISTS), place)
-    listed = segment.offset(copies[2], 64)
-    Sorter.of(segment, layout).sort_listed(listed, "%part", histograms)
-    finish = text.part("finish_chunk")
-    lane, copies = current(finish)
-    lane.finish(copies[0], part_bounds(finish, lane.n, PART_ELEMENTS))
+    lane.fill(a, bounds, fill.offset(rest, 8))
+    f = text.part("sort_segment")
+    lane, (a, _, rest) = current(f)
+    histograms = f.offset(f.offset(rest, LISTS), f.multiply("%thread", records.histogram_bytes))
+    listed = f.offset(rest, 64)
+    Sorter.of(f, layout).sort_listed(listed, "%part", histograms)
+    # What was sorted is in the processor's cache.
+    final, count = listed_segment(f, listed, "%part")
+    first, start = (f.new(f"ptrtoint ptr {pointer} to i64") for pointer in (a, final))
+    low = f.new(f"udiv i64 {f.subtract(start, first)}, {records.bytes}")
+    lane.finish(a, (low, f.add(low, count)))
     e = text.entry()
     n = layout.size(e, "n")
     chunks = ceiling_divide(e, n, PART_ELEMENTS)
 
     def one(number: Operand) -> None:
         a, b, rest = shared(e)
-        minus = e.offset(rest, 8)
+        lane = _lane(e, plan, layout, n, layout.size(e, "inner"), number)
+        minus, listed = e.offset(rest, 8), e.offset(rest, 64)
         e.do(f"store i64 {number}, ptr {rest}")
         e.do(f"store i64 0, ptr {minus}")
         run_parts(e, "fill_chunk", chunks)
-        listed = e.offset(rest, 64)
         e.do(f"store i64 0, ptr {listed}")
-        Sorter.of(e, layout).list_segments(a, b, n, listed)
+        Sorter.of(e, layout).list_segments(lane.first_copy(a), b, n, listed)
         run_parts(e, "sort_segment", e.load_word(listed, 0))
-        run_parts(e, "finish_chunk", chunks)
-        _lane(e, plan, layout, n, layout.size(e, "inner"), number).restore_zeros(a, minus)
+        lane.restore_zeros(minus)
 
     e.branch(e.new(f"icmp sgt i64 {n}, 0"), lambda: e.loop(0, layout.size(e, "lanes"), 1, one))
     return text.text()

@@ -55,16 +55,25 @@ class Lane:
         everything: Bounds = (0, self.n)
         if len(self.plan.columns) == 1:
             minus = self.f.alloca("i64", "0")
+            copies = (self.first_copy(copies[0]), *copies[1:])
             self.fill(copies[0], everything, minus)
-            done = self._sorted(copies)
-            self.finish(done, everything)
-            self.restore_zeros(done, minus)
+            self.finish(self._sorted(copies), everything)
+            self.restore_zeros(minus)
             return
         done = ""
         for column in reversed(self.plan.columns):
             self._fill_column(column, copies[0], done)
             done = self._sorted(copies, done)
         self._gather(done, everything, range(len(self.plan.dtypes)))
+
+    def first_copy(self, scratch: Operand) -> Operand:
+        """Memory for records: the result's, where they fit into it, else scratch memory."""
+        f, dtype = self.f, self.plan.dtypes[0]
+        if self.plan.low != "nothing" or itemsize(dtype) != self.plan.records.bytes:
+            return scratch
+        contiguous = f.new(f"icmp eq i64 {self.stride}, 1")
+        target = self._pointer("out0", dtype)
+        return f.new(f"select i1 {contiguous}, ptr {target}, ptr {scratch}")
 
     def _sorted(self, copies: Copies, source: Operand = "") -> Operand:
         """Sort the records in the first copy, or at `source`, one of the two; where they are."""
@@ -188,59 +197,43 @@ class Lane:
         if plan.low == "position":
             self._gather(done, bounds, range(1, len(plan.dtypes)))
 
-    def restore_zeros(self, done: Operand, minus: Operand) -> None:
+    def restore_zeros(self, minus: Operand) -> None:
         """Zeros of both signs are equal, so they stay in order: give them back their signs.
 
-        Records have the same key for both, and the sorted zeros are those of the lane in its order.
+        Records have the same key for both, and the sorted zeros, which come after what is less, are
+        those of the lane in its order.
         """
         if not self.has_zeros:
             return
-        f, records = self.f, self.plan.records
+        f = self.f
         ((_, dtype, _),) = self.plan.columns
         real = "double" if dtype == "f64" else "float"
 
         def restore() -> None:
             source, target = self._pointer("in0", dtype), self._pointer("out0", dtype)
             place = f.alloca("i64", "0")
-            self._search(done, 1 << (records.bits - 1), place)
+
+            def value_of(i: Operand) -> Operand:
+                return elements.load_float(f, self._at(source, i, dtype), dtype, 1)
+
+            def count(i: Operand) -> None:
+                less = f.new(f"fcmp olt {real} {value_of(i)}, 0.0")
+                now = f.new(f"load i64, ptr {place}")
+                f.do(f"store i64 {f.add(now, f.new(f'zext i1 {less} to i64'))}, ptr {place}")
 
             def visit(i: Operand) -> None:
-                where = self._at(source, i, dtype)
-                value = elements.load_float(f, where, dtype, 1)
-
                 def put() -> None:
                     to = f.new(f"load i64, ptr {place}")
                     f.do(f"store i64 {f.add(to, 1)}, ptr {place}")
-                    raw = elements.load_raw(f, where, dtype)
+                    raw = elements.load_raw(f, self._at(source, i, dtype), dtype)
                     elements.store_raw(f, raw, self._at(target, to, dtype), dtype)
 
-                f.branch(f.new(f"fcmp oeq {real} {value}, 0.0"), put)
+                f.branch(f.new(f"fcmp oeq {real} {value_of(i)}, 0.0"), put)
 
+            f.loop(0, self.n, 1, count)
             f.loop(0, self.n, 1, visit)
 
         f.branch(f.new(f"icmp ne i64 {f.load_word(minus, 0)}, 0"), restore)
-
-    def _search(self, done: Operand, wanted: int, place: Operand) -> None:
-        """Store to `place`, where there is a zero, the number of the first record >= `wanted`."""
-        f, kind = self.f, self.plan.records.type
-        end = f.alloca("i64", self.n)
-
-        def more() -> Operand:
-            low, high = f.new(f"load i64, ptr {place}"), f.new(f"load i64, ptr {end}")
-            return f.new(f"icmp slt i64 {low}, {high}")
-
-        def halve() -> None:
-            low, high = f.new(f"load i64, ptr {place}"), f.new(f"load i64, ptr {end}")
-            middle = f.new(f"lshr i64 {f.add(low, high)}, 1")
-            record = f.new(f"load {kind}, ptr {f.offset(done, middle, kind)}")
-            below = f.new(f"icmp ult {kind} {record}, {wanted}")
-            following = f.add(middle, 1)
-            f.do(
-                f"store i64 {f.new(f'select i1 {below}, i64 {following}, i64 {low}')}, ptr {place}"
-            )
-            f.do(f"store i64 {f.new(f'select i1 {below}, i64 {high}, i64 {middle}')}, ptr {end}")
-
-        f.loop_while(more, halve)
 
     # --- positions --------------------------------------------------------------------------------
 
