@@ -230,6 +230,18 @@ def test_doubling_chains_do_not_blow_up() -> None:
     assert sum(len(kernel.body) for kernel in kernels(graph)) < 600
 
 
+def test_kernels_with_more_nodes_than_thought_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        for _ in range(20):
+            x = fnp.sin(x) * 2 + x
+        return softmax(x), x.sum(0)
+
+    whole = graph_of(f, ROWS)
+    monkeypatch.setattr("fxarray.compile.fuse.kernels.MOST_NODES", 20)
+    fxarray.clear_caches()
+    assert len(kernels(graph_of(f, ROWS))) > len(kernels(whole))
+
+
 def test_equal_layers_share_their_kernels() -> None:
     def layers(x: Any, weights: Any) -> Any:
         for w in weights:

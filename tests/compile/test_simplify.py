@@ -137,6 +137,22 @@ def test_an_empty_slice_of_a_slice_is_empty() -> None:
     assert after.output_types[0].shape == (3, 0)
 
 
+def test_slices_look_through_updates_of_other_parts() -> None:
+    def f(x: Any) -> Any:
+        y = x.at[0].set(9.0).at[2].add(1.0)
+        return y[1], y[2], y[0]
+
+    after = simplify(traced(f, ROW))
+    assert "dynamic_update_slice" not in operations(after)
+    values = [float(np.asarray(v)) for v in evaluate(after, [fnp.asarray(ROW)])]
+    assert values == [ROW[1], ROW[2] + 1, 9.0]
+
+
+def test_slices_of_what_was_partly_replaced_stay() -> None:
+    after = simplify(traced(lambda x: x.at[1].set(9.0)[:2], ROW))
+    assert "dynamic_update_slice" in operations(after)
+
+
 def test_reading_an_element_of_each_row_looks_up_columns_only() -> None:
     labels = np.array([3, 0, 1], np.int32)
     after = simplify(traced(lambda x, n: x[fnp.arange(3), n], SQUARE, labels))

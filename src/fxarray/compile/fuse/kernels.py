@@ -23,6 +23,8 @@ from fxarray.kernel.sizes import Size
 
 # Contractions of at most so many products are written as a sum of products.
 SMALL_CONTRACTION = 1024
+# A kernel of more nodes is cut in two: values were needed at more indices than was thought.
+MOST_NODES = 1200
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,8 @@ class FusingBuilder(Builder):
     """
 
     _folds = True
+    # Where a kernel of more than MOST_NODES nodes is to be cut.
+    cut: int | None = None
 
     def along(self, value: Value, axes: Sequence[str]) -> Value:
         # It selects between equal values, by a comparison that holds, so as to vary along axes.
@@ -200,6 +204,8 @@ class FusingBuilder(Builder):
             known = memory.get((index, guards))
             if known is not None:
                 return known
+            if self.cut is not None and len(self.body) > MOST_NODES:
+                raise Materialise(self.cut)
             self._guards = guards
             try:
                 known = memory[index, guards] = lowered.element(index)
@@ -276,6 +282,8 @@ class _Lowering:
         self.builder = FusingBuilder(_name(region), dict(region.axes))
         for span, size in region.spans:
             self.builder.add_span(span, size)
+        if len(region.operations) > 1:
+            self.builder.cut = len(region.operations) // 2
         self.results: list[list[Lowered]] = []
         self.externals: dict[int, tuple[Buffer, Lowered]] = {}
         self.own_axes = {name for name, _ in region.axes}

@@ -12,6 +12,9 @@ from fxarray.core.types import Shape, shape_key
 from fxarray.primitives.movement import BroadcastInDim, Reshape, Transpose
 from fxarray.primitives.slicing import Slice
 
+# How many updates of an array a slice of it is looked for before.
+_MANY = 64
+
 
 def _inner(rewriter: Rewriter, atom: Atom, name: str) -> tuple[Any, Atom] | None:
     """The operation of a name that gives an atom, and its first operand."""
@@ -92,6 +95,8 @@ def _slice(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> At
         return None
     if known.op.name == "concatenate":
         return _slice_of_piece(rewriter, equation, known)
+    if known.op.name == "dynamic_update_slice":
+        return _slice_of_update(rewriter, equation, x)
     if known.op.name == "broadcast_in_dim" and not known.inputs[0].type.shape:
         shape = equation.outputs[0].type.shape
         return rewriter.add(BroadcastInDim(shape, ()), [known.inputs[0]], equation)[0]
@@ -141,6 +146,45 @@ def _slice_of_piece(rewriter: Rewriter, equation: Equation, known: Equation) -> 
             return rewriter.add(part, [piece], equation)[0]
         begin += size
     return None
+
+
+def _slice_of_update(rewriter: Rewriter, equation: Equation, x: Atom) -> Atom | None:
+    """A slice of an array of which parts were replaced, that takes none of them or is in one."""
+    op: Any = equation.op
+    box = list(zip(op.start_indices, op.limit_indices, strict=True))
+    if not all(isinstance(end, int) for ends in box for end in ends):
+        return None
+    source = x
+    for _ in range(_MANY):
+        known = rewriter.definition(source)
+        if known is None or known.op.name != "dynamic_update_slice":
+            break
+        operand, update, *starts = known.inputs
+        part = _replaced(operand.type.shape, update.type.shape, starts)
+        if part is None:
+            break
+        inside = all(s <= a and b <= e for (a, b), (s, e) in zip(box, part, strict=True))
+        if inside:
+            moved = [(a - s, b - s) for (a, b), (s, _) in zip(box, part, strict=True)]
+            first, last = zip(*moved, strict=True) if moved else ((), ())
+            if same_shape(update.type.shape, equation.outputs[0].type.shape):
+                return update
+            return rewriter.add(Slice(first, last, op.strides), [update], equation)[0]
+        if not any(b <= s or e <= a for (a, b), (s, e) in zip(box, part, strict=True)):
+            break
+        source = operand
+    return None if source is x else rewriter.add(op, [source], equation)[0]
+
+
+def _replaced(shape: Shape, update: Shape, starts: Sequence[Atom]) -> list[tuple[int, int]] | None:
+    """Where an update lies, if all of it is known."""
+    part: list[tuple[int, int]] = []
+    for whole, size, start in zip(shape, update, starts, strict=True):
+        if not (isinstance(whole, int) and isinstance(size, int) and type(start) is Literal):
+            return None
+        first = min(max(int(start.value.numpy_view()), 0), whole - size)
+        part.append((first, first + size))
+    return part
 
 
 def _concatenate(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> Atom | None:
