@@ -116,9 +116,38 @@ def digits(index: Affine, shape: Sequence[Size], axes: Mapping[str, Size]) -> tu
     """A flat index into an array of a shape, as one index per dimension.
 
     Raises:
-      SplitAxis: it can be done once an axis is written as several.
+      SplitAxis: it can be done once an axis is written as several, with all of its parts.
       NotAffine: it cannot be done.
     """
+    known = dict(axes)
+    parts: dict[str, tuple[str, ...]] = {}
+    result: tuple[Affine, ...] | None = None
+    while result is None:
+        try:
+            result = _digits(index, shape, known)
+        except SplitAxis as split:
+            # Go on as if it had been split, to see which parts there will be.
+            names = tuple([f"{split.axis}/{number}" for number in range(len(split.sizes))])
+            known.update(zip(names, split.sizes, strict=True))
+            parts[split.axis] = names
+            whole = Affine()
+            for name, size in zip(names, split.sizes, strict=True):
+                whole = whole * size + Affine.of(name)
+            index = index.replace({split.axis: whole})
+    if parts:
+        first = next(iter(parts))
+        raise SplitAxis(first, tuple([known[name] for name in _leaves(first, parts)]))
+    return result
+
+
+def _leaves(axis: str, parts: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """The parts of an axis that are not split again, in order."""
+    if axis not in parts:
+        return [axis]
+    return [leaf for name in parts[axis] for leaf in _leaves(name, parts)]
+
+
+def _digits(index: Affine, shape: Sequence[Size], axes: Mapping[str, Size]) -> tuple[Affine, ...]:
     result: list[Affine] = []
     rest = index
     for place in range(len(shape) - 1, 0, -1):
