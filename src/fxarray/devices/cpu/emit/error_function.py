@@ -42,12 +42,12 @@ _SCALED = (
     -1.5946693805467077e-06, 5.320262568126663e-07, 5.500287939358883e-07, 1.857161428890585e-08,
     -1.4088172901043423e-07, -2.167834652017924e-08, 2.389056660363178e-08,
 )  # fmt: skip
-# erf_inv(x) / x - 1 for w = -log(1 - x**2): below 5 in powers of w - 5/2, above in powers of
+# erf_inv(x) / x - 1 for w = -log(1 - x**2): below 5 in powers of w - 1/2, above in powers of
 # sqrt(w) - 3 (right to 2**-27, for w up to 16) and of sqrt(w) - 4 (to 2**-22, for w up to 36).
 _INVERSE_NEAR = (
-    0.5014093535139081, 0.2466402876347967, -0.00417733940678224, -0.0012527446602824666,
-    0.00021828263336562965, -4.961912130634445e-06, -3.434612476151727e-06, 4.658921537127368e-07,
-    1.8037317054951087e-08, -8.77282747496547e-09, 3.3553399246296033e-10,
+    0.0048226846549686, 0.24176247663946157, 0.00791409161732734, -0.0024716840049615906,
+    -8.541384597387652e-06, 4.691589414968639e-05, -9.141888401231783e-07, -1.4081047083259502e-06,
+    2.363443302476624e-07, -1.5483507324224677e-08, 3.3553399246296033e-10,
 )  # fmt: skip
 _INVERSE_FAR = {
     "float": (1.8329767960352075, 1.0016750741882192, 0.009445655005411323, -0.007639175026854042,
@@ -130,7 +130,7 @@ def erf_inv(x: Number) -> Number:
 def _inverse_ratio(x: Number) -> Number:
     """erf_inv(x) / x - 1, within about 2**-22 in float64."""
     w = -log((1.0 - x) * (x + 1.0))
-    near = polynomial(w - 2.5, _INVERSE_NEAR)
+    near = polynomial(w - 0.5, _INVERSE_NEAR)
     middle = {"float": 3.0, "double": 4.0}[x.type]
     far = polynomial(w.sqrt() - middle, _INVERSE_FAR[x.type])
     return select(w < 5.0, near, far)

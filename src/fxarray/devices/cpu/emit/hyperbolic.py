@@ -59,9 +59,22 @@ def tanh(x: Number) -> Number:
 
 
 def logistic(x: Number) -> Number:
-    """1 / (1 + exp(-x)), by exp(-|x|), which does not overflow."""
-    small = exp(-abs(x))
-    return select(x > 0.0, x.like(1.0), small) / (small + 1.0)
+    """1 / (1 + exp(-x)), by exp(-|x|), which does not overflow.
+
+    The last roundings of the exponential, where it is also the numerator, and of the denominator
+    are made up for in the result, which would otherwise be off by more than two units.
+    """
+    low = {"float": -104.0, "double": -746.0}[x.type]
+    n, r = reduce_by_log2((-abs(x)).at_least(low))
+    rest = (r * r).fma(polynomial(r, COEFFICIENTS[x.type]), r)
+    rounded = rest + 1.0
+    lost = (1.0 - rounded) + rest
+    small = scale(rounded, n)
+    right = x > 0.0
+    below = small + 1.0
+    value = select(right, x.like(1.0), small) / below
+    excess = (below - 1.0) - small
+    return value.fma(select(right, excess, excess + lost), value)
 
 
 def _half_exp(x: Number) -> Number:
@@ -109,9 +122,14 @@ def acosh(x: Number) -> Number:
 def _acosh(x: Number) -> Number:
     large = x > 2.0**28
     t = x - 1.0
-    root = t.fma(t, t * 2.0).sqrt()
-    value = log1p(select(large, t, t + root))
-    value = select(large, value + math.log(2), value)
+    square = t.fma(t, t * 2.0)
+    root = square.sqrt()
+    total = root + t
+    value = log1p(select(large, t, total))
+    # What the root and the sum lose changes the logarithm by that over 1 + total.
+    lost = ((root - total) + t) + (-root).fma(root, square) / (root * 2.0)
+    correction = select(t > 0.0, lost / (total + 1.0), 0.0)
+    value = select(large, value + math.log(2), value + correction)
     return select(x < 1.0, float("nan"), value)
 
 

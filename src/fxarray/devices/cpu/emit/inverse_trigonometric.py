@@ -47,7 +47,11 @@ def _half_angle(x: Number) -> tuple[Number, Number, Number]:
 
 def asin(x: Number) -> Number:
     large, t, rest = _half_angle(x)
-    other = t.fma(-2.0, _HALF_PI[x.type]) - rest.fma(2.0, -_HALF_PI_LOW[x.type])
+    # pi/2 - 2 t, and what its rounding and that of pi/2 lose.
+    half_pi = _HALF_PI[x.type]
+    leading = t.fma(-2.0, half_pi)
+    lost = t.fma(-2.0, half_pi - leading) + _HALF_PI_LOW[x.type]
+    other = leading - rest.fma(2.0, -lost)
     return select(large, other, t + rest).with_sign_of(x)
 
 
