@@ -170,6 +170,34 @@ def test_double_precision_is_within_two_units(apply, op):
     assert error <= BOUND, where
 
 
+# Found by trying all numbers of float32 in a range, or many of float64: where errors were largest.
+HARD = {
+    "logistic": [-3.4489422, -15.537658, -27.90115252254043],
+    "asin": [0.83841634, 0.5356776, 0.5059014594962821],
+    "erf_inv": [0.035236064, 0.23656265, 0.9951518],
+    "acosh": [1.0000076104549074, 1.0294980691176877],
+    "tanh": [-0.030435360565299704, 0.12234903],
+    "sinh": [0.43373861171826267, 1.4182405],
+    "log10": [1.3040231, 1.3324852508568104],
+    "atan": [0.4435819, -0.43504104],
+    "erfc": [0.8263861135606201, 2.604434680845323, 11.967284901193258],
+    "lgamma": [0.5416398804227764, 1.6312430665545197],
+    "digamma": [1.980074269373386, 2.4665833559484636],
+}
+
+
+@pytest.mark.parametrize("op", HARD)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_hardest_arguments_are_within_two_units(apply, dtype, op):
+    x = np.array(HARD[op], FLOATS[dtype])
+    got = apply(op, [x], [dtype], dtype, HOST_LANES[dtype])
+    with mpmath.workdps(50):
+        expected = [FUNCTIONS[op][1](mpmath.mpf(float(argument))) for argument in x]
+    units = spacing(np.array([float(e) for e in expected]), dtype)
+    for result, exact, unit in zip(got, expected, units, strict=True):
+        assert abs(mpmath.mpf(float(result)) - exact) <= 2 * mpmath.mpf(float(unit))
+
+
 @pytest.mark.parametrize("op", FUNCTIONS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_scalars_and_vectors_give_the_same_bits(apply, assert_same, dtype, op):
