@@ -34,6 +34,8 @@ _MOST_PARTS = 64
 _MOST_MEMORY_PARTS = 16
 # A loop nest of so few iterations is written out.
 _STRAIGHT = 16
+# Reductions over so few positions stay inside the loops of others.
+_SHORT = 8
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,8 @@ def _with_lanes(kernel: Kernel, lanes: str, width: int, combinations: list[int])
             # Rows along one axis and a scan along another.
             return Cut(combinations[0])
         row = tuple([a for a in names if a in inside and a != lanes]) + (lanes,)
+    elif not scans and (short := _short_axes(kernel, combinations)):
+        row = tuple([a for a in names if a in short])
     elif scans or not _down_columns(kernel, lanes, width, combinations):
         inside = _combined_axes(kernel, combinations)
         axis = _node(kernel, scans[0]).axis if scans else ""
@@ -141,6 +145,15 @@ def _with_lanes(kernel: Kernel, lanes: str, width: int, combinations: list[int])
         row = (lanes,)
     schedule = Schedule(row=row, lanes=lanes, width=width)
     return _checked(kernel, schedule, combinations)
+
+
+def _short_axes(kernel: Kernel, reductions: list[int]) -> frozenset[str]:
+    """The axes of short reductions, where others are long: those are added up around them."""
+    short = [n for n in reductions if elements(kernel, _axes_of(kernel, n)) <= _SHORT]
+    axes = _combined_axes(kernel, short)
+    others = [n for n in reductions if n not in short]
+    apart = all(axes.isdisjoint(_axes_of(kernel, n)) for n in others)
+    return axes if others and apart and not needed_again(kernel, others) else frozenset()
 
 
 def _down_columns(kernel: Kernel, lanes: str, width: int, reductions: list[int]) -> bool:
@@ -188,7 +201,10 @@ def _checked(kernel: Kernel, schedule: Schedule, combinations: list[int]) -> Cho
     names = [name for name, _ in kernel.axes]
     outer = [a for a in names if a not in row and a != schedule.lanes]
     last = [schedule.lanes] if schedule.lanes is not None and schedule.lanes not in row else []
-    order = _outer_order(kernel, outer, last, combinations)
+    # What waits for other parts is computed in a later stage.
+    waiting = late(kernel, crossing)
+    sinks = [n for n in (*stores_of(kernel), *combinations) if n not in waiting]
+    order = _outer_order(kernel, outer, last, sinks)
     if order is None:
         stores = stores_of(kernel)
         first = [n for n in stores if uses(kernel, n) == uses(kernel, stores[0])]
@@ -200,11 +216,11 @@ def _checked(kernel: Kernel, schedule: Schedule, combinations: list[int]) -> Cho
 
 
 def _outer_order(
-    kernel: Kernel, outer: list[str], last: list[str], combinations: list[int]
+    kernel: Kernel, outer: list[str], last: list[str], sinks: list[int]
 ) -> tuple[str, ...] | None:
     """Outer loops such that each sink is in the first few of them and in no other."""
     known = {*outer, *last}
-    wanted = {uses(kernel, n) & known for n in (*stores_of(kernel), *combinations)}
+    wanted = {uses(kernel, n) & known for n in sinks}
     orders = permutations(outer) if len(outer) <= 6 else [tuple(outer)]
     for order in orders:
         full = (*order, *last)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fxarray.devices.cpu.emit.types import is_complex, itemsize, storage_type
 from fxarray.devices.cpu.native.target import Target
 from fxarray.kernel import sizes
-from fxarray.kernel.analysis import elements, flat, uses
+from fxarray.kernel.analysis import elements, flat, uses, weight
 from fxarray.kernel.ir import Kernel, Load, Op, Reduce, Scan, Store
 
 # Elements next to each other are worth this much, elements far apart cost so much.
 _STORE_WEIGHT, _FAR = 2.0, 0.75
+# A lane of a gather or scatter costs about as much as an operation.
+_SCATTERED = 1.25
 
 
 def computed_bytes(dtype: str) -> int:
@@ -51,7 +53,38 @@ def lane_axis(kernel: Kernel, width: int, allowed: frozenset[str]) -> str | None
         # Of equal axes the last: it is the one that was written as innermost.
         if axis in allowed and score >= best_score:
             best, best_score = axis, score
+    if best is None:
+        return None
+    size = kernel.sizes[best]
+    if isinstance(size, int) and 2 * size < width:
+        # Most lanes would idle. Other axes are worth a look, though their memory is scattered.
+        costs = {axis: _cost(kernel, axis, width) for axis in scores if axis in allowed}
+        # Of equal axes the innermost.
+        cheapest = min(reversed(costs), key=lambda axis: costs[axis])
+        if costs[cheapest] < 0.5 * costs[best]:
+            return cheapest
     return best
+
+
+def _cost(kernel: Kernel, axis: str, width: int) -> float:
+    """What a kernel costs with an axis on lanes, in operations on vectors or scalars."""
+    full = elements(kernel, [axis])
+    vectors = max(-(-full // width), 1)
+    total = 0.0
+    for number, node in enumerate(kernel.body):
+        axes = uses(kernel, number)
+        count = float(elements(kernel, axes))
+        if axis in axes:
+            scattered = isinstance(node, Load | Store) and flat(node).coefficient(axis) not in (
+                0,
+                1,
+                -1,
+            )
+            count *= _SCATTERED if scattered else vectors / max(full, 1)
+        total += weight(node) * count
+    # Results of a reduction over lanes are scalars, and cost its end for each.
+    reduced = any(isinstance(node, Reduce) and axis in node.axes for node in kernel.body)
+    return 1.25 * total if reduced else total
 
 
 def lane_scores(kernel: Kernel, width: int) -> dict[str, float]:
