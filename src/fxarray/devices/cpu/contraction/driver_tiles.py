@@ -15,9 +15,6 @@ class Multiplication(Part):
         super().__init__()
         self.shape = shape
         f = self.f
-        for name in WORDS:
-            pointers = ("micro", "pack_a", "pack_b", "epilogue", "merge", "scratch")
-            self.word(name, "ptr" if name in pointers else "i64")
         self.a_words = self.section("a_words")
         self.b_words = self.section("b_words")
         self.epilogue_words = self.section("epilogue_words")
@@ -248,12 +245,12 @@ class Multiplication(Part):
                 first = f.new(f"icmp eq i64 {step}, 0")
                 f.loop(block, stop, 1, lambda tile: multiply(tile, step, count, first))
 
-            f.loop(0, self.steps, self.word("piece"), piece)
+            # Without numbers to sum there is one piece of none.
+            f.loop(0, f.larger(self.steps, 1), self.word("piece"), piece)
             f.loop(block, stop, 1, finish)
 
         if not self.shape.bands:
-            few = f.new(f"icmp sle i64 {self.steps}, {self.word('piece')}")
-            f.branch(few, at_once, in_pieces)
+            (in_pieces if self.shape.pieces else at_once)()
         return multiply, finish
 
     def finish(

@@ -59,6 +59,7 @@ class Shape:
       split: whether parts of the sum are summed apart.
       bands: whether pieces of the sum are outside of panels, for a second operand that is large and
         read where it lies: so it is read row after row.
+      pieces: whether the sum is cut into pieces.
       dots: whether micro-kernels sum along the lanes, for which columns lie apart.
       store: whether the epilogue does nothing but store: then micro-kernels store whole tiles.
     """
@@ -67,6 +68,7 @@ class Shape:
     pack_b: str
     split: bool = False
     bands: bool = False
+    pieces: bool = False
     dots: bool = False
     store: bool = False
 
@@ -77,13 +79,11 @@ class Part:
     def __init__(self) -> None:
         self.f = FunctionText()
         self.words = self.f.load_word("%arguments", 0, "ptr")
-        self._known: dict[str, Operand] = {}
 
     def word(self, name: str, type_: str = "i64") -> Operand:
-        key = f"{name}:{type_}"
-        if key not in self._known:
-            self._known[key] = self.f.load_word(self.words, INDEX[name], type_)
-        return self._known[key]
+        """An argument, read where it is needed: kept in registers, so many would have to be saved
+        and restored at every call, and LLVM takes long to see how."""
+        return self.f.load_word(self.words, INDEX[name], type_)
 
     def pointer(self, name: str) -> Operand:
         return self.word(name, "ptr")

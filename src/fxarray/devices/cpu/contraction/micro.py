@@ -21,7 +21,7 @@ from fxarray.devices.cpu.contraction.matrix_unit import micro_kernel
 from fxarray.devices.cpu.emit.function import FunctionText, Operand, module
 from fxarray.devices.cpu.native.target import Target
 
-_UNROLL = 4
+_UNROLL = 2
 SIGNATURE = (
     "@entry(i64 %steps, ptr noalias %a, i64 %a_row, i64 %a_step, ptr noalias %b, i64 %b_step, "
     "ptr noalias %tile, i64 %tile_row, i64 %columns, i1 %first)"

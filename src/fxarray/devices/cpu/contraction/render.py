@@ -49,8 +49,6 @@ _BLOCK_BYTES = 768 << 10
 # From this size on an operand that is read where it lies is read in bands of so many rows.
 _BANDS_BYTES = 256 << 10
 _BAND = 64
-# More steps than any sum has.
-_ENDLESS = 1 << 60
 # Tiles of rows for which packing the second operand is not worth it.
 _FEW = 6
 # Results of a long sum that are few enough to sum parts of it apart.
@@ -267,6 +265,15 @@ class _Plan:
         shape = self.shape
         shape = replace(shape, store=result is not None and not shape.split)
         parts = self._parts(shape)
+        piece_steps = _BAND if shape.bands else _PIECE // form.places
+        steps = (
+            self.steps
+            if not shape.split or not isinstance(self.steps, int)
+            else -(-self.steps // parts[3])
+        )
+        # A sum that is a little longer than a piece is not cut.
+        cut = not isinstance(steps, int) or steps > 2 * piece_steps
+        shape = replace(shape, pieces=cut and not shape.dots and not shape.bands)
         padded = form.padded(self.height * form.steps)
         a_step = padded * form.item * form.steps * form.places
         b_step = form.width * form.item * form.steps * form.places
@@ -321,9 +328,6 @@ class _Plan:
             text = micro.direct(form, self.height, form.vectors, self.target, ahead)
         if shape.dots:
             text = dots.dots(form, self.height, self.target)
-        piece_steps = _BAND if shape.bands else _PIECE // form.places
-        if shape.dots:
-            piece_steps = _ENDLESS
         nothing = SizeWord(0)
         # Without a result to store to, any words may stand for it.
         result_words = a_words if result is None else result.words
