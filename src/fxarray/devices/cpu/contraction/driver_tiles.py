@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from fxarray.devices.cpu.contraction.driver_words import OPERAND_WORDS, WORDS, Part, Shape
+from fxarray.devices.cpu.contraction.driver_words import OPERAND_WORDS, Part, Shape
 from fxarray.devices.cpu.emit.function import Operand
 
 
