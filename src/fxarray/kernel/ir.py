@@ -83,12 +83,12 @@ class Affine:
     def __sub__(self, other: IndexLike) -> Affine:
         return self + Affine.of(other) * -1
 
-    @property
+    @cached_property
     def axes(self) -> tuple[str, ...]:
         """The axes among the terms."""
         return tuple([term for term, _ in self.terms if isinstance(term, str)])
 
-    @property
+    @cached_property
     def values(self) -> tuple[int, ...]:
         """The values among the terms."""
         return tuple([term for term, _ in self.terms if isinstance(term, int)])

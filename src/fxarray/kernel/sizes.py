@@ -30,7 +30,11 @@ def kernel_size(size: UserSize) -> Size:
 
 def kernel_shape(shape: Iterable[UserSize]) -> tuple[Size, ...]:
     """The sizes of an array's dimensions, as kernels write them."""
-    return tuple([kernel_size(size) for size in shape])
+    known = tuple(shape)
+    for size in known:
+        if type(size) is not int:
+            return tuple([kernel_size(size) for size in known])
+    return known  # type: ignore[return-value]
 
 
 def user_size(size: Size) -> UserSize:
