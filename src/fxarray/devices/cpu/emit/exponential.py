@@ -33,17 +33,20 @@ COEFFICIENTS = {
 _RANGE = {"float": (-104.0, 89.0), "double": (-746.0, 710.0)}
 
 
-def scale(x: Number, n: Number) -> Number:
+def scale(x: Number, n: Number, bounded: bool = False) -> Number:
     """x * 2**n for whole n, rounded once, for |n| up to twice the range of exponents.
 
     Args:
       x: numbers between 1/4 and 4.
       n: whole numbers as floats.
+      bounded: whether |n| is known to be less than the range of exponents.
     """
     if features.scales_by_powers_of_two():
         return _scale_instruction(x, n)
     bits, bias = MANTISSA[x.type], BIAS[x.type]
     whole = n.to_integer()
+    if bounded:
+        return x * ((whole + bias) << bits).as_float(x.type)
     # Two factors, since one would leave the range of exponents. The first product is exact.
     half = whole >> 1
     first = ((half + bias) << bits).as_float(x.type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from fxarray.devices.cpu.emit.exponential import COEFFICIENTS, exp, reduce_by_log2, scale
+from fxarray.devices.cpu.emit.exponential import COEFFICIENTS, reduce_by_log2, scale
 from fxarray.devices.cpu.emit.logarithm import log1p
 from fxarray.devices.cpu.emit.number import BIAS, MANTISSA, Number, polynomial, select
 from fxarray.devices.cpu.emit.outline import outlined
@@ -52,9 +52,17 @@ def _odd(x: Number, coefficients: dict[str, tuple[float, ...]]) -> Number:
     return (square * x).fma(polynomial(square, coefficients[x.type]), x)
 
 
+def _exp_near(r: Number) -> Number:
+    """exp(r) for |r| <= log(2) / 2."""
+    return (r * r).fma(polynomial(r, COEFFICIENTS[r.type]), r) + 1.0
+
+
 def tanh(x: Number) -> Number:
     size = abs(x)
-    far = 1.0 - 2.0 / (exp(size * 2.0) + 1.0)
+    # Where tanh is 1 the exponential need not grow any more.
+    n, r = reduce_by_log2(size.at_most({"float": 10.0, "double": 20.0}[x.type]) * 2.0)
+    exponential = scale(_exp_near(r), n, bounded=True)
+    far = 1.0 - 2.0 / (exponential + 1.0)
     return select(size < 0.6, _odd(size, _TANH), far).with_sign_of(x)
 
 
@@ -80,8 +88,7 @@ def logistic(x: Number) -> Number:
 def _half_exp(x: Number) -> Number:
     """exp(|x|) / 2, which overflows later than the exponential."""
     n, r = reduce_by_log2(abs(x).at_most({"float": 90.0, "double": 711.0}[x.type]))
-    value = (r * r).fma(polynomial(r, COEFFICIENTS[x.type]), r) + 1.0
-    return scale(value, n - 1.0)
+    return scale(_exp_near(r), n - 1.0)
 
 
 def sinh(x: Number) -> Number:
