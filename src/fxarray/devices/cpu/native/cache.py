@@ -159,6 +159,10 @@ class ObjectCache:
                 os.utime(path)
         return data
 
+    def has(self, key: str) -> bool:
+        """Whether there is a file of an object; it may be damaged."""
+        return self._can_read() and os.path.exists(self._path(key))
+
     def put(self, key: str, data: bytes) -> None:
         """Keep an object."""
         if not self._writable or not self._can_read():

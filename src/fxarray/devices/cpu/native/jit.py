@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from fxarray.devices.cpu.native.ahead import begin, is_begun, results, withdraw
 from fxarray.devices.cpu.native.cache import default_cache, key_of
 from fxarray.devices.cpu.native.compiler import compile_objects
 from fxarray.devices.cpu.native.linker import link
@@ -59,18 +60,36 @@ def objects(texts: Mapping[str, str]) -> dict[str, bytes]:
       texts: modules by their keys.
     """
     cache = default_cache()
+    begun = withdraw(texts)
     found: dict[str, bytes] = {}
     for key in texts:
-        data = cache.get(key)
+        data = None if key in begun else cache.get(key)
         if data is not None:
             found[key] = data
-    new = [key for key in texts if key not in found]
-    for key, data in zip(new, compile_objects([texts[key] for key in new]), strict=True):
-        cache.put(key, data)
-        found[key] = data
-    _counts["loaded"] += len(texts) - len(new)
-    _counts["compiled"] += len(new)
+    _counts["loaded"] += len(found)
+    _counts["compiled"] += len(texts) - len(found)
+
+    def compile_rest(keys: Iterable[str]) -> None:
+        new = [key for key in keys if key not in found]
+        for key, data in zip(new, compile_objects([texts[key] for key in new]), strict=True):
+            cache.put(key, data)
+            found[key] = data
+
+    compile_rest([key for key in texts if key not in begun])
+    found.update(results(begun))
+    compile_rest(texts)  # what could not be compiled ahead raises its error here
     return found
+
+
+def prepare(text: str) -> None:
+    """Begin to compile a module that `addresses` will be asked for.
+
+    Args:
+      text: an LLVM module, as for `addresses`.
+    """
+    key = key_of(text, host())
+    if key not in _addresses and not is_begun(key) and not default_cache().has(key):
+        begin(key, _named(key, text))
 
 
 def symbols(text: str, names: Sequence[str]) -> dict[str, int]:
@@ -86,12 +105,15 @@ def symbols(text: str, names: Sequence[str]) -> dict[str, int]:
 
 def _load(texts: Mapping[str, str]) -> None:
     # Each module's `@entry` gets a name of its own, so that all can be linked at once.
-    named = {key: _ENTRY.sub(f"@{_symbol(key)}", text) for key, text in texts.items()}
-    found = objects(named)
+    found = objects({key: _named(key, text) for key, text in texts.items()})
     with _lock:
         new = [key for key in texts if key not in _addresses]
         linked = link([found[key] for key in new], [_symbol(key) for key in new])
         _addresses.update({key: linked[_symbol(key)] for key in new})
+
+
+def _named(key: str, text: str) -> str:
+    return _ENTRY.sub(f"@{_symbol(key)}", text)
 
 
 def _symbol(key: str) -> str:

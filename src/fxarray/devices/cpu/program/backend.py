@@ -12,7 +12,8 @@ from fxarray.core.ir import Program
 from fxarray.devices.cpu import library
 from fxarray.devices.cpu.contraction.render import render as render_product
 from fxarray.devices.cpu.native import leaves as leaves  # recognises calls
-from fxarray.devices.cpu.native.routine import Routine
+from fxarray.devices.cpu.native.jit import prepare
+from fxarray.devices.cpu.native.routine import FunctionPointer, Routine
 from fxarray.devices.cpu.native.target import Target, host
 from fxarray.devices.cpu.program.compiled import compile_graph
 from fxarray.devices.cpu.program.executable import NativeExecutable
@@ -24,8 +25,20 @@ from fxarray.kernel.ir import Contract, Kernel
 def kernel_routine(kernel: Kernel, target: Target) -> Routine | None:
     """The machine code of a kernel; None for a product that cannot be rendered."""
     if any(isinstance(node, Contract) for node in kernel.body):
-        return render_product(kernel, target)
-    return render(kernel, target)
+        routine = render_product(kernel, target)
+    else:
+        routine = render(kernel, target)
+    if routine is not None and target == host():
+        _compile_ahead(routine)
+    return routine
+
+
+def _compile_ahead(routine: Routine) -> None:
+    """Begin with a routine's modules, while the rest of the Program is looked at."""
+    prepare(routine.text)
+    for word in routine.words:
+        if isinstance(word, FunctionPointer):
+            prepare(word.text)
 
 
 register_cache(kernel_routine.cache_clear)
