@@ -16,10 +16,10 @@ from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.library.radix import Records
 from fxarray.devices.cpu.library.text import ModuleText, declare
 
-# Vectors that the largest network sorts.
-BLOCK_VECTORS = 8
-# From here on a pivot is the median of a block of samples, not of a vector of them.
-MANY_SAMPLES = 4096
+# Records that the largest network sorts.
+BLOCK = 128
+# From the former number of records on, a pivot is the median of a block of samples, else of fewer.
+MANY_SAMPLES, FEW_SAMPLES = 4096, 16
 
 
 def define_quick_sort(text: ModuleText, records: Records) -> None:
@@ -37,7 +37,7 @@ def define_quick_sort(text: ModuleText, records: Records) -> None:
     f = text.inner("sort_quick", *parameters)
     below = f.alloca("i64", "0")
     result = f.alloca("ptr")
-    samples = f.alloca(f"[{BLOCK_VECTORS * lanes} x {kind}]")
+    samples = f.alloca(f"[{BLOCK} x {kind}]")
     f.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
 
     def copy(target: Operand, source: Operand, n: Operand) -> None:
@@ -64,7 +64,7 @@ def define_quick_sort(text: ModuleText, records: Records) -> None:
 
     def part() -> None:
         chosen = f.alloca(kind)
-        choose_pivot(f, records, lanes, samples, chosen)
+        choose_pivot(f, records, samples, chosen)
         pivot = f.new(f"load {kind}, ptr {chosen}")
         count = split(pivot)
 
@@ -89,18 +89,11 @@ def define_quick_sort(text: ModuleText, records: Records) -> None:
     def long() -> None:
         f.branch(f.new("icmp sle i64 %depth, 0"), give_up, part)
 
-    small = f.new(f"icmp sle i64 %n, {BLOCK_VECTORS * lanes}")
+    small = f.new(f"icmp sle i64 %n, {BLOCK}")
     f.branch(small, lambda: f.do("call void @sort_block(ptr %x, ptr %final, i64 %n)"), long)
 
 
-def network_records(records: Records) -> int:
-    """The number of records that the largest network sorts."""
-    return BLOCK_VECTORS * 512 // records.bits
-
-
-def choose_pivot(
-    f: FunctionText, records: Records, lanes: int, samples: Operand, result: Operand
-) -> None:
+def choose_pivot(f: FunctionText, records: Records, samples: Operand, result: Operand) -> None:
     """Store the median of samples of the n records at `%x` to `result`."""
     kind = records.type
 
@@ -123,7 +116,7 @@ def choose_pivot(
         return take
 
     many = f.new(f"icmp sge i64 %n, {MANY_SAMPLES}")
-    f.branch(many, median(BLOCK_VECTORS * lanes), median(lanes))
+    f.branch(many, median(BLOCK), median(FEW_SAMPLES))
 
 
 # --- partition ------------------------------------------------------------------------------------
@@ -209,7 +202,7 @@ def first_lanes(f: FunctionText, count: Operand, lanes: int, start: int = 0) -> 
 
 
 def _define_blocks(text: ModuleText, records: Records, lanes: int) -> None:
-    """`@sort_block(ptr %x, ptr %final, i64 %n)`: from `x` to `final`, `BLOCK_VECTORS` at most.
+    """`@sort_block(ptr %x, ptr %final, i64 %n)`: from `x` to `final`, `BLOCK` at most.
 
     Vectors are sorted one by one, then runs of them merged in pairs, all in memory on the stack,
     filled up with the greatest record.
@@ -224,11 +217,11 @@ def _define_blocks(text: ModuleText, records: Records, lanes: int) -> None:
     masked_store = declare(
         f, "void", f"llvm.masked.store.v{lanes}{kind}.p0", wide, "ptr", "i32", mask_type
     )
-    block = f.alloca(f"[{BLOCK_VECTORS} x {wide}]")
+    block = f.alloca(f"[{BLOCK // lanes} x {wide}]")
     # The number of vectors, rounded up to a power of two.
     count = f.alloca("i64", "1")
     run = 1
-    while run < BLOCK_VECTORS:
+    while run < BLOCK // lanes:
         longer = f.new(f"icmp sgt i64 %n, {run * lanes}")
         now = f.new(f"load i64, ptr {count}")
         f.do(f"store i64 {f.new(f'select i1 {longer}, i64 {2 * run}, i64 {now}')}, ptr {count}")
@@ -253,7 +246,7 @@ def _define_blocks(text: ModuleText, records: Records, lanes: int) -> None:
 
     f.loop(0, vectors, 1, sort_one)
     size = 2
-    while size <= BLOCK_VECTORS:
+    while size <= BLOCK // lanes:
 
         def merge(first: Operand, size: int = size) -> None:
             places = [f.offset(block, f.add(first, number), wide) for number in range(size)]
@@ -283,11 +276,25 @@ class _Network:
         self.f = f
         self.lanes = lanes
         self.wide = f"<{lanes} x {kind}>"
+        # The lesser of 64-bit integers takes two instructions in one port, a comparison one.
+        self.compares = kind == "i64"
         self.least = declare(f, self.wide, f"llvm.umin.v{lanes}{kind}", self.wide, self.wide)
         self.most = declare(f, self.wide, f"llvm.umax.v{lanes}{kind}", self.wide, self.wide)
 
     def _two(self, name: str, a: Operand, b: Operand) -> Operand:
         return self.f.new(f"call {self.wide} {name}({self.wide} {a}, {self.wide} {b})")
+
+    def _pair(self, a: Operand, b: Operand) -> tuple[Operand, Operand]:
+        """The lesser and the greater ones."""
+        if not self.compares:
+            return self._two(self.least, a, b), self._two(self.most, a, b)
+        f, mask = self.f, f"<{self.lanes} x i1>"
+        # LLVM would make minima and maxima of what it recognises as such.
+        greater = f.new(f"freeze {mask} {f.new(f'icmp ugt {self.wide} {a}, {b}')}")
+        return (
+            f.new(f"select {mask} {greater}, {self.wide} {b}, {self.wide} {a}"),
+            f.new(f"select {mask} {greater}, {self.wide} {a}, {self.wide} {b}"),
+        )
 
     def _permuted(self, value: Operand, order: list[int]) -> Operand:
         indices = ", ".join(f"i32 {lane}" for lane in order)
@@ -299,12 +306,25 @@ class _Network:
     def _within(self, value: Operand, partners: list[int]) -> Operand:
         """Exchange with partners in the same vector: the lower lane gets the lesser."""
         other = self._permuted(value, partners)
+        if self.compares:
+            return self._chosen(value, other, partners)
         least, most = self._two(self.least, value, other), self._two(self.most, value, other)
         lower = ", ".join(
             f"i1 {'true' if lane < partner else 'false'}" for lane, partner in enumerate(partners)
         )
         return self.f.new(
             f"select <{self.lanes} x i1> <{lower}>, {self.wide} {least}, {self.wide} {most}"
+        )
+
+    def _chosen(self, value: Operand, other: Operand, partners: list[int]) -> Operand:
+        greater = self.f.new(f"icmp ugt {self.wide} {value}, {other}")
+        upper = ", ".join(
+            f"i1 {'true' if lane > partner else 'false'}" for lane, partner in enumerate(partners)
+        )
+        # In upper lanes the other one is taken unless it is the lesser.
+        taken = self.f.new(f"xor <{self.lanes} x i1> {greater}, <{upper}>")
+        return self.f.new(
+            f"select <{self.lanes} x i1> {taken}, {self.wide} {other}, {self.wide} {value}"
         )
 
     def merge(self, values: list[Operand], size: int) -> list[Operand]:
@@ -333,8 +353,8 @@ class _Network:
             for number in range(group // 2):
                 a, b = start + number, start + group - 1 - number
                 turned = self._permuted(values[b], reverse)
-                result[a] = self._two(self.least, values[a], turned)
-                result[b] = self._permuted(self._two(self.most, values[a], turned), reverse)
+                result[a], most = self._pair(values[a], turned)
+                result[b] = self._permuted(most, reverse)
         return result
 
     def exchange(self, values: list[Operand], distance: int) -> list[Operand]:
@@ -348,6 +368,5 @@ class _Network:
         for a in range(len(values)):
             if not a & apart:
                 b = a | apart
-                result[a] = self._two(self.least, values[a], values[b])
-                result[b] = self._two(self.most, values[a], values[b])
+                result[a], result[b] = self._pair(values[a], values[b])
         return result

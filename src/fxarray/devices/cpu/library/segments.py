@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
-from fxarray.devices.cpu.library.quick import choose_pivot, network_records
+from fxarray.devices.cpu.library.quick import BLOCK, choose_pivot
 from fxarray.devices.cpu.library.radix import Records
 from fxarray.devices.cpu.library.text import ModuleText
 
@@ -24,12 +24,11 @@ def define_segments(text: ModuleText, records: Records) -> None:
     as `@sort_quick` does; `@sort_listed(ptr %list, i64 %number, ptr %histograms)`.
     """
     kind = records.type
-    lanes, block = 512 // records.bits, network_records(records)
     f = text.inner(
         "list_segments", "ptr %x", "ptr %y", "ptr %final", "i64 %n", "i64 %level", "ptr %list"
     )
     below = f.alloca("i64", "0")
-    samples = f.alloca(f"[{block} x {kind}]")
+    samples = f.alloca(f"[{BLOCK} x {kind}]")
     chosen = f.alloca(kind)
 
     def append() -> None:
@@ -42,7 +41,7 @@ def define_segments(text: ModuleText, records: Records) -> None:
         f.do(f"store i64 {f.add(count, 1)}, ptr %list")
 
     def part() -> None:
-        choose_pivot(f, records, lanes, samples, chosen)
+        choose_pivot(f, records, samples, chosen)
         pivot = f.new(f"load {kind}, ptr {chosen}")
         f.do(f"call void @sort_split(ptr %x, ptr %y, i64 %n, {kind} {pivot}, ptr {below})")
         count = f.new(f"load i64, ptr {below}")
