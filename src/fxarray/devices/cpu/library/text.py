@@ -177,26 +177,6 @@ def loop_nest(
     level([])
 
 
-def flat(f: FunctionText, indices: Sequence[Operand], sizes: Sequence[Operand | int]) -> Operand:
-    """The position of an element in row-major order."""
-    position: Operand = "0"
-    for index, size in zip(indices, sizes, strict=True):
-        position = f.add(f.multiply(position, size), index)
-    return position
-
-
-def unflatten(f: FunctionText, position: Operand, sizes: Sequence[Operand | int]) -> list[Operand]:
-    """The indices of the element at a position in row-major order."""
-    indices: list[Operand] = []
-    rest = position
-    for size in reversed(sizes[1:]):
-        quotient = f.new(f"udiv i64 {rest}, {size}")
-        indices.append(f.subtract(rest, f.multiply(quotient, size)))
-        rest = quotient
-    indices.append(rest)
-    return indices[::-1][: len(sizes)]
-
-
 def vector(type_: str, lanes: int) -> str:
     """The LLVM type of some lanes; one lane is a scalar."""
     return type_ if lanes == 1 else f"<{lanes} x {type_}>"
