@@ -135,6 +135,8 @@ def _with_lanes(kernel: Kernel, lanes: str, width: int, combinations: list[int])
             # Rows along one axis and a scan along another.
             return Cut(combinations[0])
         row = tuple([a for a in names if a in inside and a != lanes]) + (lanes,)
+    elif not scans and (small := _small(kernel, lanes, width, combinations)):
+        return Cut(small[0])
     elif not scans and (short := _short_axes(kernel, combinations)):
         row = tuple([a for a in names if a in short])
     elif scans or not _down_columns(kernel, lanes, width, combinations):
@@ -145,6 +147,17 @@ def _with_lanes(kernel: Kernel, lanes: str, width: int, combinations: list[int])
         row = (lanes,)
     schedule = Schedule(row=row, lanes=lanes, width=width)
     return _checked(kernel, schedule, combinations)
+
+
+def _small(kernel: Kernel, lanes: str, width: int, reductions: list[int]) -> list[int]:
+    """Reductions of little, such as of what parts have left, beside sums down long columns.
+
+    They are computed before, so that the columns can be walked row by row.
+    """
+    counts = {n: elements(kernel, uses(kernel, n)) for n in reductions}
+    small = [n for n in reductions if 8 * counts[n] <= max(counts.values())]
+    large = [n for n in reductions if n not in small]
+    return small if small and _down_columns(kernel, lanes, width, large) else []
 
 
 def _short_axes(kernel: Kernel, reductions: list[int]) -> frozenset[str]:
@@ -167,7 +180,8 @@ def _down_columns(kernel: Kernel, lanes: str, width: int, reductions: list[int])
     extent = elements(kernel, [lanes])
     if extent <= 8 * width:
         return False
-    others = [a for a, _ in kernel.axes if a != lanes and a not in over]
+    walked = frozenset[str]().union(*[uses(kernel, n) for n in reductions])
+    others = walked - over - {lanes}
     down = elements(kernel, over)
     if down < 64 or elements(kernel, others) >= 4:
         return False

@@ -126,7 +126,7 @@ def _pruned(
     stash = frozenset([numbers[n] for n in schedule.stash if n in numbers])
     return Stage(
         part,
-        replace(schedule, stash=stash),
+        replace(schedule, stash=stash, nontemporal=schedule.nontemporal and bool(stores_of(part))),
         {numbers[n]: buffers for n, buffers in partials.items()},
         {numbers[n]: axes for n, axes in kept.items()},
         frozenset([numbers[n] for n in choice.in_memory if n in numbers and n in partials]),
