@@ -206,6 +206,8 @@ class _Planner:
             if block is None:
                 block = self.temporary(slot_bytes(slot))
             found.append(block)
+        # From now on they hold something: the carries of a loop do so all through its body.
+        self.empty.difference_update([block.find() for block in found])
         return found
 
     def donate(
