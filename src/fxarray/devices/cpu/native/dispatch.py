@@ -83,6 +83,8 @@ class Target:
       release_gil: whether other Python threads run meanwhile. It costs little, but a thread that
         computes takes the lock for 5 ms; so it is for calls that take longer than a look-up.
       context: what the entry is given first; None is the runtime block.
+      kept: what owns the memory that `extra` and `context` are addresses of. A call may outlive
+        whatever made it, in a cache or in another thread.
     """
 
     entry: int
@@ -92,6 +94,7 @@ class Target:
     extra: tuple[int, ...] = ()
     release_gil: bool = True
     context: int | None = None
+    kept: object = None
 
 
 def prepare(target: Target) -> Call:

@@ -80,6 +80,7 @@ class Bound:
             extra=tuple(self.table.bases.tolist()),
             release_gil=self._may_stop or self._work(compiled, values) > _LONG_WORK,
             context=self.record.ctypes.data,
+            kept=(compiled, self.table, self.record),
         )
         self._others = _others(plan, types)
         self.call = self._finished(prepare(self._target))
@@ -125,7 +126,12 @@ class Bound:
         Args:
           record: a copy of this one's, with memory for events and a clock.
         """
-        target = replace(self._target, entry=walker(True), context=record.ctypes.data)
+        target = replace(
+            self._target,
+            entry=walker(True),
+            context=record.ctypes.data,
+            kept=(self._target.kept, record),
+        )
         return self._finished(prepare(target))
 
 
