@@ -19,6 +19,7 @@ from fxarray.compile.fuse.joining import Joining, is_cheap
 from fxarray.compile.fuse.merging import may_merge, merged
 from fxarray.compile.fuse.order import in_order
 from fxarray.compile.fuse.policy import Policy
+from fxarray.compile.fuse.recomputing import Recomputing
 from fxarray.compile.fuse.summary import Summary, summaries
 from fxarray.core.ir import Equation, Program, Var
 from fxarray.core.primitive import Primitive
@@ -64,7 +65,7 @@ class Grouping:
         self.attention: dict[int, Group] = {}
         # Groups that read a variable, and steps that do; None stands for the Program's outputs.
         self.readers: dict[Var, dict[Group, None]] = {}
-        self.outside: dict[Var, list[StepNode | None]] = {}
+        self.outside: dict[Var, list[Node | None]] = {}
         # The nodes that make what is in memory.
         self.homes: dict[Var, Node] = {}
         # Variables that are the memory of another one, and the reverse.
@@ -79,6 +80,11 @@ class Grouping:
                 self.users.setdefault(atom, []).append(-1)
         self.origins = Origins()
         self.summaries = [self._summaries(equation) for equation in program.equations]
+        # Operations whose results are stored by kernels that compute large matrices again.
+        self.placed: set[int] = set()
+        found = Recomputing(program, self.summaries, self.producers, self.users, policy)
+        for group in found.groups:
+            self._place_whole(group)
         for number in range(len(program.equations) - 1, -1, -1):
             self._visit(number, program.equations[number])
         for variable in program.inputs:
@@ -101,9 +107,22 @@ class Grouping:
         self.origins.add(equation, known)
         return known
 
+    def _place_whole(self, group: Group) -> None:
+        """Take a group as it is: nothing else joins it."""
+        self.groups[group] = None
+        for variable in group.reads:
+            self.outside.setdefault(variable, []).append(group)
+        for variable in group.roots:
+            self.homes[variable] = group
+            self.placed.add(self.producers[variable])
+
     def _visit(self, number: int, equation: Equation) -> None:
         outputs = equation.outputs
         known = self.summaries[number]
+        if number in self.placed:
+            for variable in outputs:
+                self._merge_readers(variable)
+            return
         if known is None:
             if not self._view(equation):
                 self._step(number, equation)

@@ -35,6 +35,8 @@ class Policy:
       kernel_buffers: bound on the buffers of a kernel.
       row_elements: bound on the elements of a row that is read again after it was reduced: it
         should stay in the cache.
+      recomputed_bytes: size from which on a matrix between products (attention's) is computed again
+        by its gradient, and never stored.
       large: elements from which on memory traffic counts more than the number of kernels.
     """
 
@@ -43,6 +45,7 @@ class Policy:
     kernel_operations: int = 160
     kernel_buffers: int = 28
     row_elements: int = 1 << 17
+    recomputed_bytes: int = 1 << 26
     large: int = 1 << 15
 
 
