@@ -247,3 +247,37 @@ def test_long_programs_pass_in_linear_time_and_without_recursion() -> None:
         return x
 
     assert operations(simplify(traced(f, ROW))) == ["sin"] * 2500
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "min", "max"])
+@pytest.mark.parametrize("mode", ["drop", "clip"])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint32"])
+def test_scatters_count_negative_indices_from_the_end(method: str, mode: str, dtype: str) -> None:
+    where = np.array([3, -1, -3, 2, -4, 100, -100]).astype(dtype)
+    updates = np.arange(28, dtype=np.float32).reshape(7, 4) - 9
+
+    def f(x: Any, i: Any, u: Any) -> Any:
+        return getattr(x.at[i], method)(u, mode=mode)
+
+    program = simplify(traced(f, SQUARE, where, updates))
+    (scatter,) = [e.op for e in program.equations if e.op.name.startswith("scatter")]
+    unsigned = dtype[0] == "u"
+    assert scatter.parameters()["counts_from_end"] is not unsigned
+    assert "select_n" not in operations(program)
+    arrays = [fnp.asarray(a) for a in (SQUARE, where, updates)]
+    (got,) = evaluate(program, arrays)
+    (wanted,) = evaluate(traced(f, SQUARE, where, updates), arrays)
+    np.testing.assert_array_equal(np.asarray(got), np.asarray(wanted))
+    native = fxarray.jit(f, backend="native")(*arrays)
+    np.testing.assert_array_equal(np.asarray(native), np.asarray(wanted))
+
+
+def test_what_only_resembles_counting_from_the_end_stays() -> None:
+    def f(x: Any, i: Any, size: int) -> Any:
+        i = fnp.where(i < 0, i + size, i)
+        return x.at[i].set(7.0, wrap_negative_indices=False, mode="drop")
+
+    for size in (2, 3):
+        program = simplify(traced(lambda x, i, size=size: f(x, i, size), SQUARE, np.int32([-1, 1])))
+        (scatter,) = [e.op for e in program.equations if e.op.name == "scatter"]
+        assert scatter.parameters()["counts_from_end"] is (size == 3)

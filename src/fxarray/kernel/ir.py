@@ -351,7 +351,7 @@ class Kernel:
     def size_variables(self) -> tuple[str, ...]:
         """The names of sizes that are given at run time, in order."""
         found: set[str] = set()
-        for part in _sizes_in(self):
+        for part in sizes_in(self):
             found |= sizes.variables(part)
         return tuple(sorted(found))
 
@@ -392,7 +392,8 @@ def dtype_of(node: Node, body: Any, known: Any) -> str:
             return known[body[node.arg].args[node.which]]
 
 
-def _sizes_in(kernel: Kernel) -> Iterable[Size]:
+def sizes_in(kernel: Kernel) -> Iterable[Size]:
+    """All sizes that a kernel names: of axes and buffers, in indices and in bounds."""
     for _, size in kernel.axes:
         yield size
     for buffer in (*kernel.inputs, *kernel.outputs):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fxarray.core import dtypes
+from fxarray.core import dims, dtypes
 from fxarray.core.context import context
 from fxarray.core.errors import ArgumentError, CarryTypeError, DTypeError, ShapeError
 from fxarray.core.hooks import operators
@@ -122,7 +122,7 @@ def _as_int32(index: Any, count: int) -> Any:
 
 
 def _scalar(what: str, value: Any) -> Any:
-    if not is_array_like(value):
+    if not is_array_like(value) and not isinstance(value, dims.Dim):
         raise ArgumentError(
             f"{what} must be a scalar, got {value!r} of class {type(value).__name__}"
         )

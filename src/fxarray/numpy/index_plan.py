@@ -30,7 +30,7 @@ from fxarray.core.hooks import operators
 from fxarray.core.types import ArrayType, Shape, Size
 from fxarray.numpy.index_items import as_items, expand_ellipsis, is_mask, mask_positions
 from fxarray.numpy.promotion import common_shape
-from fxarray.numpy.taking import count_from_end
+from fxarray.numpy.taking import count_from_end, size_like
 from fxarray.primitives import elementwise as e
 from fxarray.primitives.convert import convert
 
@@ -68,7 +68,7 @@ class Plan:
         """The shape of the box."""
         return tuple(
             [
-                limit - start if stride == 1 else -((start - limit) // stride)
+                limit - start if stride == 1 else (limit - start + (stride - 1)) // stride
                 for start, limit, stride in zip(self.starts, self.limits, self.strides, strict=True)
             ]
         )
@@ -162,7 +162,7 @@ def _known_integer(position: Any, size: Size, mode: str | None, wrap: bool) -> A
             "otherwise."
         )
     if mode in ("fill", "drop"):
-        return np.array(position)
+        return operators.asarray(position) if isinstance(position, dims.Dim) else np.array(position)
     return 0 if position < 0 and not (wrap and position + size >= 0) else size - 1
 
 
@@ -197,8 +197,7 @@ def _unknown_array(array: Array, size: Size, mode: str | None, wrap: bool) -> Ar
     elif array.type.weak:
         array = convert(array, array.type.dtype)
     if mode == "wrap":
-        length = operators.asarray(size, dtype=array.type.dtype)
-        return count_from_end(e.rem(array, length), size)
+        return count_from_end(e.rem(array, size_like(array, size)), size)
     return count_from_end(array, size) if wrap else array
 
 

@@ -42,17 +42,19 @@ def as_indices(function: str, indices: Any) -> Array:
     return found
 
 
+def size_like(indices: Array, size: Any) -> Array:
+    """A size, of the dtype of indices."""
+    if type(size) is int:
+        return asarray(size, dtype=indices.type.dtype)
+    return convert(asarray(size), indices.type.dtype)
+
+
 def count_from_end(indices: Array, size: Any) -> Array:
     """Indices in which negative ones are counted from the end."""
     if dtypes.is_unsigned(indices.type.dtype):
         return indices
-    length = (
-        asarray(size, dtype=indices.type.dtype)
-        if type(size) is int
-        else convert(asarray(size), indices.type.dtype)
-    )
     negative = e.lt(indices, e.number_like(indices, 0))
-    return e.select(negative, e.add(indices, length), indices)
+    return e.select(negative, e.add(indices, size_like(indices, size)), indices)
 
 
 def take_axis(
@@ -84,8 +86,7 @@ def _resolve_mode(
 ) -> tuple[Array, GatherScatterMode]:
     """Indices and a mode of gathers, for a mode of NumPy or JAX."""
     if mode == "wrap":
-        length = e.number_like(indices, size)
-        wrapped = e.rem(indices, length)
+        wrapped = e.rem(indices, size_like(indices, size))
         return count_from_end(wrapped, size), GatherScatterMode.PROMISE_IN_BOUNDS
     if mode == "raise":
         raise ArgumentError(

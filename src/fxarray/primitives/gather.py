@@ -301,7 +301,13 @@ class ScatterAdd(ScatterBase, name="scatter_add"):
 
 
 def windows_written(scatter: ScatterBase, x: ArrayType, updates: ArrayType) -> Gather:
-    """The gather that reads the windows that a scatter writes, and zeros where it drops updates."""
+    """The gather that reads the windows that a scatter writes, and zeros where it drops updates.
+
+    Raises:
+      MissingRuleError: the scatter counts indices from the end, as compiled ones do.
+    """
+    if scatter.counts_from_end:
+        raise scatter.missing("transpose", "it was compiled, which comes after derivatives")
     return Gather(
         scatter.dimension_numbers.as_gather(),
         scatter.slice_sizes(x, updates),

@@ -34,12 +34,15 @@ class ScatterBase(Primitive):
 
     Where windows overlap, updates are combined in the order of the batch, so the result is the same
     every time. `indices_are_sorted` and `unique_indices` (no two windows overlap) are promises.
+    With `counts_from_end`, negative indices count from the end of their dimension; compilation says
+    so in place of operations on the indices, after derivatives.
     """
 
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool = False
     unique_indices: bool = False
     mode: GatherScatterMode = GatherScatterMode.FILL_OR_DROP
+    counts_from_end: bool = False
     EXCUSED: ClassVar[dict[str, str]] = {
         "lower": "an element of its result may have many updates, which a routine sorts out"
     }
@@ -91,8 +94,17 @@ class ScatterBase(Primitive):
         moved = np.moveaxis(updates, source, range(batch_rank, updates.ndim))
         return moved.reshape(moved.shape[:batch_rank] + tuple(sizes))
 
+    def _counted(self, x: Values, indices: Values) -> Values:
+        """Indices none of which is to be counted from the end."""
+        if not self.counts_from_end:
+            return indices
+        starts = integer_starts(indices)
+        taken = self.dimension_numbers.as_gather().start_index_map
+        return np.where(starts < 0, starts + np.array([x.shape[d] for d in taken]), starts)
+
     def reference(self, *arrays: Values) -> tuple[Values, ...]:
         x, indices, updates = arrays
+        indices = self._counted(x, indices)
         numbers = self.dimension_numbers.as_gather()
         sizes: Any = self.slice_sizes(x, updates)
         positions, inside = locate(x.shape, indices, numbers, sizes, self.mode)
@@ -126,12 +138,13 @@ class ScatterBase(Primitive):
         return dtypes.cast(result, x.dtype) if result.dtype != x.dtype else result
 
     def eager(self, *arrays: Values) -> tuple[Values, ...]:
-        x, indices, updates = arrays
+        x, given, updates = arrays
+        indices = self._counted(x, given)
         sizes = self.slice_sizes(x, updates)
         numbers = self.dimension_numbers.as_gather()
         plan = index_columns(x.shape, indices, numbers, sizes)
         if plan is None or not x.ndim or not plan[0]:
-            return self.reference(*arrays)
+            return self.reference(x, given, updates)
         taken, columns = plan
         batch_rank = indices.ndim - 1
         source = self.dimension_numbers.update_window_dims
@@ -177,7 +190,7 @@ class ScatterBase(Primitive):
             indices = operators.move_axis(indices, indices_axis, 0)
         numbers = as_scatter(with_lanes(self.dimension_numbers.as_gather(), True, mapped))
         lanes_sorted = self.indices_are_sorted and not mapped
-        op = type(self)(numbers, lanes_sorted, self.unique_indices, self.mode)
+        op = type(self)(numbers, lanes_sorted, self.unique_indices, self.mode, self.counts_from_end)
         return op.bind(x, indices, updates), (0,)
 
     def has_one_window(self, indices: ArrayType) -> bool:

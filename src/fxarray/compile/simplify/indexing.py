@@ -3,7 +3,8 @@
 `x[arange(n), labels]` reads one element of each row. Its indices are pairs (row, column) in which
 the row is just counted, so the rows can be batch dimensions, along which nothing is looked up. A
 scatter of one element into each row of a constant array is then a comparison of column numbers,
-which fuses with everything around it, where a scatter would not.
+which fuses with everything around it, where a scatter would not. Other scatters themselves count
+negative indices from the end, as NumPy's indices do.
 """
 
 from __future__ import annotations
@@ -140,9 +141,62 @@ def _scatter(rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]) -> 
     if chosen is not None:
         return chosen
     if found is None:
-        return None
+        return _scatter_from_end(rewriter, equation, inputs)
     new = type(op)(as_scatter(numbers), False, False, op.mode)
     return rewriter.add(new, [x, indices, updates], equation)[0]
+
+
+def _scatter_from_end(
+    rewriter: Rewriter, equation: Equation, inputs: Sequence[Atom]
+) -> Atom | None:
+    """A scatter that counts negative indices from the end itself.
+
+    An array of such indices would be written and read again, for no more than one comparison each.
+    """
+    op: Any = equation.op
+    taken = op.dimension_numbers.as_gather().start_index_map
+    if len(taken) != 1 or op.counts_from_end:
+        return None
+    x, indices, updates = inputs
+    given = _counted_from_end(rewriter, indices, x.type.shape[taken[0]])
+    if given is None:
+        return None
+    given = rewriter.add(Reshape(indices.type.shape), [given], equation)[0]
+    new = type(op)(**{**op.parameters(), "counts_from_end": True})
+    return rewriter.add(new, [x, given, updates], equation)[0]
+
+
+def _counted_from_end(rewriter: Rewriter, atom: Atom, size: Any) -> Atom | None:
+    """What `select(i < 0, i + size, i)` is made of, in the order of its elements."""
+    known = rewriter.definition(atom)
+    while known is not None and known.op.name == "reshape":
+        known = rewriter.definition(known.inputs[0])
+    if known is None or known.op.name != "select_n" or len(known.inputs) != 3:
+        return None
+    negative, given, counted = known.inputs
+    compared, added = rewriter.definition(negative), rewriter.definition(counted)
+    if compared is None or compared.op.name != "lt" or added is None or added.op.name != "add":
+        return None
+    zero, whole = compared.inputs[1], added.inputs[1]
+    same = compared.inputs[0] is given and added.inputs[0] is given
+    if not same or not isinstance(zero, Literal) or zero.value.numpy_view().any():
+        return None
+    return given if _is_size(rewriter, whole, size) else None
+
+
+def _is_size(rewriter: Rewriter, atom: Atom, size: Any) -> bool:
+    """Whether an atom is a size as a number."""
+    if isinstance(atom, Literal):
+        view = atom.value.numpy_view()
+        return type(size) is int and view.ndim == 0 and int(view) == size
+    known = rewriter.definition(atom)
+    if known is not None and known.op.name == "convert_element_type":
+        if dtypes.bit_width(known.outputs[0].type.dtype) < 32:
+            return False
+        known = rewriter.definition(known.inputs[0])
+    if known is None or known.op.name != "size_value":
+        return False
+    return dims.same(known.op.parameters()["size"], size)
 
 
 def _by_comparison(
@@ -202,5 +256,8 @@ INDEX_RULES: dict[str, Any] = {
     "gather": _gather,
     "scatter_add": _scatter,
     "scatter": _scatter,
+    "scatter_mul": _scatter_from_end,
+    "scatter_min": _scatter_from_end,
+    "scatter_max": _scatter_from_end,
     "lt": _lt,
 }

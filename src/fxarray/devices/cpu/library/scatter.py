@@ -90,7 +90,7 @@ def scatter_routine(
         dtype = MOVED[size]
         words = max(1, size // 8)
     numbers = op.dimension_numbers.as_gather()
-    windows = plan_windows(numbers, x, indices, updates, op.mode, words)
+    windows = plan_windows(numbers, x, indices, updates, op.mode, words, op.counts_from_end)
     inner = dtype
     if is_narrow_float(dtype) and combiner in ("sum", "prod"):
         inner = "f32"

@@ -27,6 +27,9 @@ from fxarray.primitives.windows import (
     window_dims,
 )
 
+# The most elements of a window's innermost loop that is code of its own.
+SHORT = 64
+
 
 @dataclass(frozen=True)
 class Walk:
@@ -40,10 +43,18 @@ class Walk:
 
 @dataclass(frozen=True)
 class Start:
-    """A component of index vectors: the greatest start, and what one step is in the operand."""
+    """A component of index vectors.
+
+    Args:
+      upper: the greatest start.
+      x: what one step is in the operand.
+      size: of the operand's dimension, which negative starts count from the end of; None: they do
+        not.
+    """
 
     upper: Size
     x: Size
+    size: Size | None = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,7 @@ def plan_windows(
     updates: ArrayType,
     mode: GatherScatterMode,
     words: int = 1,
+    counts_from_end: bool = False,
 ) -> Windows:
     """The loops of a gather or scatter.
 
@@ -97,6 +109,7 @@ def plan_windows(
       updates: the type of updates (or of a gather's result).
       mode: what happens to windows outside.
       words: of which each element consists, all sizes and steps being in words.
+      counts_from_end: whether negative indices count from the end.
     """
     x_shape, u_shape = sizes.kernel_shape(x.shape), sizes.kernel_shape(updates.shape)
     x_strides = [sizes.multiply(words, step) for step in strides(x_shape)]
@@ -120,7 +133,12 @@ def plan_windows(
     if words > 1:
         window.append(Walk(words, 1, 1, 0))
     starts = [
-        Start(sizes.subtract(x_shape[d], extent[d]), x_strides[d]) for d in numbers.start_index_map
+        Start(
+            sizes.subtract(x_shape[d], extent[d]),
+            x_strides[d],
+            x_shape[d] if counts_from_end else None,
+        )
+        for d in numbers.start_index_map
     ]
     return Windows(
         merged(batch),
@@ -149,7 +167,9 @@ def merged(walks: Sequence[Walk]) -> tuple[Walk, ...]:
 
 
 class WindowWords:
-    """The sizes of windows as words of a routine, but for steps of 0 and 1, which code knows.
+    """The sizes of windows as words of a routine, but for what code knows.
+
+    It knows steps of 0 and 1, and short rows, whose vectors are then counted when compiling.
 
     Args:
       windows: the loops.
@@ -160,7 +180,8 @@ class WindowWords:
         self.windows = windows
         self.layout = layout
         for number, walk in enumerate((*windows.batch, *windows.window)):
-            layout.append(f"size{number}", SizeWord(walk.size))
+            if not self._is_short(number):
+                layout.append(f"size{number}", SizeWord(walk.size))
             for name, step in (("x", walk.x), ("u", walk.u), ("i", walk.i)):
                 if step not in (0, 1):
                     layout.append(f"{name}{number}", SizeWord(step))
@@ -168,10 +189,23 @@ class WindowWords:
             layout.append(f"upper{number}", SizeWord(start.upper))
             if start.x != 1:
                 layout.append(f"start{number}", SizeWord(start.x))
+            if start.size is not None:
+                layout.append(f"whole{number}", SizeWord(start.size))
 
     def size(self, f: FunctionText, number: int) -> Operand:
         """The size of a loop, batch loops first."""
+        if self._is_short(number):
+            return str((*self.windows.batch, *self.windows.window)[number].size)
         return self.layout.size(f, f"size{number}")
+
+    def _is_short(self, number: int) -> bool:
+        """Whether code knows the size of a loop: the innermost one of a window, written out."""
+        window = self.windows.window
+        last = len(self.windows.batch) + len(window) - 1
+        if not window or number != last:
+            return False
+        size = window[-1].size
+        return isinstance(size, int) and size <= SHORT
 
     def step(self, f: FunctionText, name: str, number: int) -> Operand:
         """The step of a loop in "x", "u" or "i"."""
@@ -204,6 +238,10 @@ class WindowWords:
         for number in range(count):
             where = f.offset(indices, f.multiply(f.add(first, number), itemsize(dtype)))
             start = load_index(f, where, dtype)
+            if self.windows.starts[number].size is not None:
+                negative = f.new(f"icmp slt i64 {start}, 0")
+                counted = f.add(start, self.layout.size(f, f"whole{number}"))
+                start = f.new(f"select i1 {negative}, i64 {counted}, i64 {start}")
             upper = self.layout.size(f, f"upper{number}")
             if self.windows.drops:
                 # A negative start is a large one, unsigned.

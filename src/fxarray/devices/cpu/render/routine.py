@@ -27,7 +27,7 @@ from fxarray.devices.cpu.render.stages import Plan, plan
 from fxarray.devices.cpu.render.stash import stash_offsets
 from fxarray.kernel import sizes
 from fxarray.kernel.analysis import flops, uses
-from fxarray.kernel.ir import Buffer, Kernel, Load, Store
+from fxarray.kernel.ir import Buffer, Kernel, Load, Store, sizes_in
 from fxarray.kernel.sizes import Polynomial, Size
 
 _SIGNATURE = "(ptr %runtime, ptr %arguments, i64 %thread, i64 %part)"
@@ -61,7 +61,10 @@ class _Renderer:
         if self.scratch != 0 or self.thread_scratch != 0:
             self._word("%scratch", ScratchPointer())
         self.variables = {
-            variable.name: variable for size in _symbolic(kernel) for variable in size.variables
+            variable.name: variable
+            for size in sizes_in(kernel)
+            if isinstance(size, Polynomial)
+            for variable in size.variables
         }
         for name in kernel.size_variables:
             size = Polynomial.of(self.variables[name])
@@ -242,13 +245,6 @@ def _largest(given: Sequence[Size]) -> Size:
     for size in given:
         total = sizes.add(total, size)
     return total
-
-
-def _symbolic(kernel: Kernel) -> list[Polynomial]:
-    found: list[Size] = [size for _, size in kernel.axes]
-    for buffer in (*kernel.inputs, *kernel.outputs):
-        found.extend(buffer.shape)
-    return [size for size in found if isinstance(size, Polynomial)]
 
 
 def _bytes_moved(kernel: Kernel) -> Size:
