@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 from typing import TypeAlias
 
 from fxarray.kernel import sizes
@@ -113,6 +114,24 @@ def work(kernel: Kernel) -> float:
         if not isinstance(node, Part):
             total += weight(node) * elements(kernel, uses(kernel, number))
     return total
+
+
+@lru_cache(maxsize=256)
+def shared_products(kernel: Kernel) -> frozenset[int]:
+    """The products that several nodes read, or one node twice.
+
+    They are rounded once and for all: whether such a product were part of an fma would depend on
+    where a renderer ends blocks of code. So a product is contracted only into its one reader.
+    """
+    products = {
+        n for n, node in enumerate(kernel.body) if isinstance(node, Op) and node.op == "mul"
+    }
+    read: set[int] = set()
+    shared: set[int] = set()
+    for node in kernel.body:
+        for argument in arguments(node):
+            (shared if argument in read else read).add(argument)
+    return frozenset(shared & products)
 
 
 def flops(kernel: Kernel) -> Size:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from fxarray.compile.simplify.algebra import simplify_algebra
+from fxarray.compile.simplify.carried import carry_shared_values
 from fxarray.compile.simplify.common import share_common_subexpressions
 from fxarray.compile.simplify.inlining import inline
 from fxarray.compile.simplify.loops import simplify_loops
@@ -50,6 +51,7 @@ PASSES: dict[str, Pass] = {
     "simplify inside": _simplify_inside,
     "simplify algebra": simplify_algebra,
     "simplify loops": _simplify_loops,
+    "carry what steps share": carry_shared_values,
     "share common subexpressions": share_common_subexpressions,
     "drop what is now dead": _drop_dead_code,
 }

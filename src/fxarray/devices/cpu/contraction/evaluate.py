@@ -15,6 +15,7 @@ from fxarray.devices.cpu.emit import memory, scalars
 from fxarray.devices.cpu.emit.function import FunctionText, Operand
 from fxarray.devices.cpu.emit.types import Value, llvm_type, storage_type
 from fxarray.devices.cpu.native.routine import InputPointer, OutputPointer, SizeWord, Word
+from fxarray.kernel.analysis import shared_products
 from fxarray.kernel.ir import (
     Affine,
     Bound,
@@ -172,7 +173,8 @@ class Evaluator:
                 return scalars.convert(self.f, self._number(node.index), node.dtype)
             case Op():
                 values = [self.value(argument) for argument in node.args]
-                return scalars.apply(self.f, node.op, values, node.dtype)
+                alone = number not in shared_products(self.piece.kernel)
+                return scalars.apply(self.f, node.op, values, node.dtype, contract=alone)
             case Load():
                 return self._load(node)
             case _:

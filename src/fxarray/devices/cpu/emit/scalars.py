@@ -23,7 +23,9 @@ convert = conversions.convert
 _Rule = Callable[..., Number]
 
 
-def apply(f: FunctionText, op: str, values: Sequence[Value], dtype: str) -> Value:
+def apply(
+    f: FunctionText, op: str, values: Sequence[Value], dtype: str, contract: bool = True
+) -> Value:
     """An operation of values of one dtype; scalars among them go with vectors.
 
     Args:
@@ -31,6 +33,7 @@ def apply(f: FunctionText, op: str, values: Sequence[Value], dtype: str) -> Valu
       op: its name in `kernel.operations`.
       values: its arguments.
       dtype: the dtype of the result.
+      contract: whether a product of real floats may become part of an fma.
     """
     lanes = max([value.lanes for value in values])
     values = [splat(f, value, lanes) for value in values]
@@ -49,7 +52,10 @@ def apply(f: FunctionText, op: str, values: Sequence[Value], dtype: str) -> Valu
         return constant(0, dtype, lanes)
     arguments = [numbers(f, value) for value in values]
     if is_float(operand_dtype):
-        result = _float_rule(op)(*arguments)
+        if op == "mul" and not contract:
+            result = arguments[0] * arguments[1]
+        else:
+            result = _float_rule(op)(*arguments)
         if op == "next_after" and is_narrow_float(operand_dtype):
             return conversions.next_after(f, values[0], values[1])
         if is_narrow_float(dtype) and not (op in real.EXACT and dtype in ("f16", "bf16")):

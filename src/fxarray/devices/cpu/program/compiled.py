@@ -25,6 +25,7 @@ from fxarray.devices.cpu.native.runtime import default_runtime
 from fxarray.devices.cpu.native.target import Target, host
 from fxarray.devices.cpu.program.assemble import assemble
 from fxarray.devices.cpu.program.code import Code
+from fxarray.devices.cpu.program.lane_loops import lane_routine
 from fxarray.devices.cpu.program.loops import loop_routine
 from fxarray.kernel import sizes
 from fxarray.kernel.sizes import Size
@@ -111,12 +112,19 @@ def compile_graph(
     target, threads = host(), default_runtime().threads
     routines: dict[Step, Routine | None] = {}
     for step, _ in steps_of(graph, lambda step: routines.get(step) is not None):
+        if step in routines:
+            continue  # the kernel of a loop over lanes
         if isinstance(step, KernelStep | CallStep):
             routines[step] = routine(step, target)
         elif isinstance(step, WhileStep | ScanStep):
             found = loop_routine(step, lambda kernel: routine(kernel, target))
+            lanes = None
             if found is not None:
                 routines[step] = found
+            elif isinstance(step, WhileStep):
+                lanes = lane_routine(step, lambda kernel: routine(kernel, target))
+            if lanes is not None:
+                routines[lanes[0]] = lanes[1]
 
     def scratch(step: Step) -> Size:
         found = routines[step]

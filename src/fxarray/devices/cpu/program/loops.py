@@ -8,10 +8,8 @@ Nested loops and branches come along. A loop with anything larger in it is left 
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -40,13 +38,13 @@ from fxarray.devices.cpu.native.routine import (
     Word,
 )
 from fxarray.devices.cpu.program.host import HOST_ADDRESS
+from fxarray.devices.cpu.program.inlined import Module, NotPlain, RoutineOf, call_kernel
 from fxarray.devices.cpu.program.walker import BOUND_REACHED, SIGNALS
 from fxarray.kernel import sizes
 from fxarray.kernel.ir import Kernel
 from fxarray.kernel.sizes import Size
 
 Loop: TypeAlias = "WhileStep | ScanStep"
-RoutineOf: TypeAlias = Callable[[KernelStep], "Routine | None"]
 
 _MOST_POSITIONS = 64  # of a kernel's axes together
 _MOST_WORK = 1024  # nodes times positions of all kernels of a loop
@@ -124,55 +122,15 @@ def loop_routine(step: Loop, routine_of: RoutineOf) -> Routine | None:
     writer = _Writer(routine_of)
     try:
         return writer.routine(step)
-    except _NotPlain:
+    except NotPlain:
         return None
-
-
-class _NotPlain(Exception):
-    """A kernel's routine is more than a function of pointers."""
-
-
-@dataclass
-class _Module:
-    """What the modules of kernels have besides their entry, each once."""
-
-    declarations: dict[str, None] = field(default_factory=dict[str, None])
-    definitions: list[str] = field(default_factory=list[str])
-    entries: dict[str, str] = field(default_factory=dict[str, str])
-
-    def add(self, text: str) -> str:
-        """Take a module in: the name of its entry here."""
-        known = self.entries.get(text)
-        if known is not None:
-            return known
-        number = len(self.entries)
-        own = set(re.findall(r"^define [^@]*@([\w.]+)\(", text, re.MULTILINE))
-        own |= set(re.findall(r"^@([\w.]+) =", text, re.MULTILINE))
-        if re.search(r"^(attributes|!|%\w+ = type)", text, re.MULTILINE):
-            raise _NotPlain
-
-        def renamed(match: re.Match[str]) -> str:
-            return f"@k{number}.{match[1]}" if match[1] in own else match[0]
-
-        lines: list[str] = []
-        for line in re.sub(r"@([\w.]+)", renamed, text).splitlines():
-            if line.startswith("declare"):
-                self.declarations.setdefault(line)
-                continue
-            if line.startswith("define void @") and f"@k{number}.entry(" in line:
-                line = line.replace("define void", "define internal void")
-                line = line.replace(") {", ") alwaysinline {")
-            lines.append(line)
-        self.definitions.append("\n".join(lines))
-        self.entries[text] = f"@k{number}.entry"
-        return self.entries[text]
 
 
 class _Writer:
     def __init__(self, routine_of: RoutineOf) -> None:
         self.routine_of = routine_of
         self.f = FunctionText()
-        self.module = _Module()
+        self.module = Module()
         self.words: list[Word] = []
         self.turns = self.host = ""
 
@@ -199,8 +157,8 @@ class _Writer:
         f.do("br label %stopped")
         f.label("stopped")
         definition = f.definition("@entry(ptr %runtime, ptr %arguments)")
-        lines = sorted({*f.declarations, *self.module.declarations})
-        text = "\n".join([*lines, *self.module.definitions, definition])
+        self.module.declare(f.declarations)
+        text = self.module.text([definition])
         moved: Size = 0
         for slot in (*reads(step), *step.outputs):
             moved = sizes.add(moved, slot_bytes(slot))
@@ -244,7 +202,7 @@ class _Writer:
             return known
         assert root.constant is not None, "a slot is read before it is written"
         if not _is_small(root):
-            raise _NotPlain
+            raise NotPlain
         return self.constant(root)
 
     def constant(self, slot: Slot) -> Operand:
@@ -283,31 +241,14 @@ class _Writer:
                 case BranchStep():
                     self.branch(step, inputs, outputs)
                 case _:
-                    raise _NotPlain
+                    raise NotPlain
             memory.update(zip([slot.root for slot in writes(step)], outputs, strict=True))
         return [self.pointer(slot, memory) for slot in graph.outputs]
 
     def kernel(
         self, step: KernelStep, inputs: Sequence[Operand], outputs: Sequence[Operand]
     ) -> None:
-        f = self.f
-        routine = self.routine_of(step)
-        if routine is None or routine.scratch != 0 or routine.thread_scratch != 0:
-            raise _NotPlain
-        if routine.text.count("%runtime") > 1:
-            raise _NotPlain
-        entry = self.module.add(routine.text)
-        arguments = f.alloca(f"[{max(len(routine.words), 1)} x ptr]")
-        for number, word in enumerate(routine.words):
-            match word:
-                case InputPointer():
-                    pointer = inputs[word.number]
-                case OutputPointer():
-                    pointer = outputs[word.number]
-                case _:
-                    raise _NotPlain
-            f.do(f"store ptr {pointer}, ptr {f.offset(arguments, number, 'ptr')}, align 8")
-        f.do(f"call void {entry}(ptr %runtime, ptr {arguments})")
+        call_kernel(self.f, self.module, self.routine_of(step), inputs, outputs)
 
     def branch(
         self, step: BranchStep, inputs: Sequence[Operand], outputs: Sequence[Operand]

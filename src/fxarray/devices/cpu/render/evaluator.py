@@ -19,6 +19,7 @@ from fxarray.devices.cpu.emit.types import Value, storage_type
 from fxarray.devices.cpu.render.masks import reversed_mask
 from fxarray.devices.cpu.render.places import Places, is_number
 from fxarray.devices.cpu.render.scopes import Held
+from fxarray.kernel.analysis import shared_products
 from fxarray.kernel.ir import (
     Affine,
     Const,
@@ -58,6 +59,7 @@ class Evaluator(Places):
         self.rows = 1
         # Other ways to get a value, asked before it is computed: they may answer None.
         self.overrides: dict[int, Override] = {}
+        self.shared_products = shared_products(kernel)
 
     # --- asking -----------------------------------------------------------------------------------
 
@@ -143,7 +145,7 @@ class Evaluator(Places):
             case Load():
                 return self._load(number, node, r, u)
             case Op():
-                return self._op(node, r, u)
+                return self._op(number, node, r, u)
             case Part():
                 held = self.held(node.arg, r, u)
                 return Held(held.value[node.which], held.depth)
@@ -160,13 +162,15 @@ class Evaluator(Places):
 
     # --- operations -------------------------------------------------------------------------------
 
-    def _op(self, node: Op, r: int, u: int) -> Held:
+    def _op(self, number: int, node: Op, r: int, u: int) -> Held:
         held = [self.held(argument, r, u) for argument in node.args]
         depth = max([h.depth for h in held])
         if any(h.value.lanes > 1 for h in held):
             held = [self.splatted(h) for h in held]
         with self.scopes.at(depth):
-            value = scalars.apply(self.f, node.op, [h.value for h in held], node.dtype)
+            values = [h.value for h in held]
+            alone = number not in self.shared_products
+            value = scalars.apply(self.f, node.op, values, node.dtype, contract=alone)
         return Held(value, depth)
 
     def _iota(self, node: Iota, r: int, u: int) -> Held:
