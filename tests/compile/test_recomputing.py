@@ -87,7 +87,7 @@ def graph_of(function: Any, *args: Any, policy: Policy = ALWAYS) -> Graph:
     program, constants = fxarray.make_program(function)(*args).open()
     graph = fuse(simplify(program), policy)
     check_graph(graph)
-    values = [*constants, *map(fnp.asarray, fxarray.tree.leaves(args))]
+    values: list[Any] = [*constants, *map(fnp.asarray, fxarray.tree.leaves(args))]
     arrays = [value.numpy_view() for value in values]
     wanted = fxarray.tree.leaves(fxarray.jit(function, backend="reference")(*args))
     for got, value in zip(run_graph(graph, arrays), wanted, strict=True):
