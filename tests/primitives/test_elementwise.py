@@ -154,6 +154,14 @@ def test_upper_half_of_a_product_is_exact() -> None:
         assert values(lax.mulhi(fnp.asarray(x), fnp.asarray(y))) == expected
 
 
+def test_powers_of_one_half_are_no_square_roots_at_minus_infinity_and_minus_zero() -> None:
+    x = fnp.asarray([-np.inf, -0.0, 4.0, -1.0])
+    for power in (lambda x: lax.pow(x, 0.5), fxarray.jit(lambda x: lax.pow(x, 0.5))):
+        roots = np.asarray(power(x))
+        assert np.array_equal(roots, [np.inf, 0.0, 2.0, np.nan], equal_nan=True)
+        assert not np.signbit(roots[1])
+
+
 def test_integer_powers_wrap_and_negative_ones_are_truncated() -> None:
     x = fnp.asarray([2, -1, 1, 0, -3], "int32")
     assert values(lax.integer_pow(x, 33)) == [0, -1, 1, 0, int(np.int32(np.int64(-3) ** 33))]

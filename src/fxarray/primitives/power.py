@@ -164,7 +164,7 @@ class Pow(Elementwise, name="pow"):
             return _wrapping_power(x, y)
         if x.dtype.kind == "c":
             return _complex_power(x, y.astype(np.complex128))
-        return np.power(x, y.astype(np.float64))
+        return _real_power(x, y.astype(np.float64))
 
     def scalar(self, builder: Builder, *values: int) -> int:
         x, y = values
@@ -176,7 +176,7 @@ class Pow(Elementwise, name="pow"):
         x, y = arrays
         if x.dtype.kind != "f" or x.dtype.char == "e" or x.dtype != y.dtype:
             return self.reference(*arrays)
-        return (np.asarray(quietly(np.power, arrays)),)
+        return (np.asarray(quietly(_real_power, arrays)),)
 
     def derivative(self, position: int, tangent: Any, output: Any, primals: Sequence[Any]) -> Any:
         x, y = primals
@@ -199,6 +199,18 @@ class Pow(Elementwise, name="pow"):
         whole = np.array([-1.5, 2.0, 0.0, 1.0]), np.array([2.0, -3.0, 2.0, 0.0])
         yield Sample(cls(), whole, differentiable=False)
         yield Sample(cls(), (np.ones(3, np.int32), np.ones(3)), error=DTypeError)
+
+
+def _real_power(x: Values, y: Values) -> Any:
+    """x ** y of real numbers, as in C."""
+    power = np.power(x, y)
+    # NumPy takes the square root where one exponent goes with many bases, and that has another value
+    # at -inf and another sign at -0.
+    root = y == 0.5
+    if np.any(root):
+        exact = np.where(x == -np.inf, np.inf, np.abs(power)).astype(power.dtype)
+        power = np.where(root, exact, power)
+    return power
 
 
 def _complex_power(x: Values, y: Values) -> Values:
