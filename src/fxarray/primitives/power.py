@@ -204,7 +204,7 @@ class Pow(Elementwise, name="pow"):
 def _real_power(x: Values, y: Values) -> Any:
     """x ** y of real numbers, as in C."""
     power = np.power(x, y)
-    # NumPy takes the square root where one exponent goes with many bases, and that has another value
+    # NumPy takes a square root where one exponent goes with many bases, and that has another value
     # at -inf and another sign at -0.
     root = y == 0.5
     if np.any(root):
