@@ -128,12 +128,12 @@ class Buffer:
 
     @cached_property
     def strides(self) -> tuple[Size, ...]:
-        """In elements."""
+        """In elements; never 0, so that an access walks all axes of its index even if one is empty."""
         result: list[Size] = []
         step: Size = 1
         for size in reversed(self.shape):
             result.append(step)
-            step = sizes.multiply(step, size)
+            step = sizes.multiply(step, 1 if size == 0 else size)
         return tuple(reversed(result))
 
     def flat(self, index: tuple[Affine, ...]) -> Affine:

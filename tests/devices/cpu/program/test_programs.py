@@ -38,6 +38,11 @@ class TestResults:
     def test_arrays_without_elements(self, agree):
         agree(lambda x: (x[:, :0] * 2, fnp.sum(x[:0], 0)), X)
 
+    def test_reductions_of_what_is_reduced_over_nothing(self, agree):
+        nothing = np.zeros((8, 5, 0), np.float32)
+        agree(lambda x: fnp.exp(fnp.sum(x, -1)).sum(0), nothing)
+        agree(lambda x: fnp.exp(x[:, 0] @ x[:, 0].T).sum(0), nothing)
+
     def test_views_of_other_types(self, agree):
         agree(lambda x: lax.bitcast_convert_type(x * 2, np.int32), X)
         agree(lambda x: lax.bitcast_convert_type(x, np.int32), X)
