@@ -31,9 +31,10 @@ RELEASE_WORD = 6
 
 @dataclass(frozen=True)
 class InputPointer:
-    """The address of an input of the step."""
+    """The address of an input of the step, or some bytes after it."""
 
     number: int
+    offset: int = 0
 
 
 @dataclass(frozen=True)

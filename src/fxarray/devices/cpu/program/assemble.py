@@ -78,7 +78,7 @@ class _Assembler:
         for word in routine.words:
             match word:
                 case InputPointer():
-                    code.word(scope.block(inputs[word.number]))
+                    code.word(scope.block(inputs[word.number]), word.offset)
                 case OutputPointer():
                     code.word(scope.block(outputs[word.number]))
                 case ScratchPointer():

@@ -17,6 +17,7 @@ from fxarray.devices.cpu.native.routine import FunctionPointer, Routine
 from fxarray.devices.cpu.native.target import Target, host
 from fxarray.devices.cpu.program.compiled import compile_graph
 from fxarray.devices.cpu.program.executable import NativeExecutable
+from fxarray.devices.cpu.program.sharing import shared
 from fxarray.devices.cpu.render.routine import render
 from fxarray.kernel.ir import Contract, Kernel
 
@@ -54,9 +55,14 @@ def routine_of(step: KernelStep | CallStep, target: Target) -> Routine | None:
     if isinstance(step, CallStep):
         inputs, outputs = [s.type for s in step.inputs], [s.type for s in step.outputs]
         return library.routine(step.op, inputs, outputs, target)
-    routine = kernel_routine(step.kernel, target)
+    part = shared(step.kernel)
+    routine = kernel_routine(part.kernel, target)
     assert routine is not None, f"the fuser made a kernel that has no routine: {step.kernel}"
-    return routine
+    return part.placed(routine)
+
+
+def _can_render(kernel: Kernel) -> bool:
+    return kernel_routine(shared(kernel).kernel, host()) is not None
 
 
 class NativeBackend:
@@ -65,7 +71,7 @@ class NativeBackend:
     name = "native"
 
     def __init__(self) -> None:
-        self._policy = Policy(can_render=lambda kernel: kernel_routine(kernel, host()) is not None)
+        self._policy = Policy(can_render=_can_render)
 
     def compile(self, program: Program, options: CompileOptions) -> NativeExecutable:
         graph = fuse(program, self._policy)

@@ -32,7 +32,7 @@ class Text(NamedTuple):
 
 
 class Word(NamedTuple):
-    """An argument: an address in a block, or a number."""
+    """An argument: an address in a block, so many bytes after its start, or a number."""
 
     block: Block | None
     value: Size | Text = 0
@@ -146,12 +146,18 @@ class Code:
         return self.counters - 1
 
     def word(self, block: Block | None, value: Size | Text = 0) -> int:
-        """A new argument word: its position."""
+        """A new argument word: its position.
+
+        Args:
+          block: what it is the address of, or None.
+          value: bytes to be added to the address; without a block, the number.
+        """
         position = len(self.words)
         if block is not None:
             block = block.find()
             if block.kind == "constant":
-                value, block = self._constant(block), None
+                assert isinstance(value, int)
+                value, block = self._constant(block) + value, None
             elif block.kind == "slice":
                 self.owners[block].words.append(position)
             else:
@@ -221,10 +227,11 @@ class Code:
 
         def relocation_rows(table: Relocations) -> None:
             for position in table.words:
-                block = self.words[position].block
+                block, after = self.words[position]
                 assert block is not None
+                assert isinstance(after, int)
                 block = block.find()
-                rows.extend((position, self.base(block), offset(block)))
+                rows.extend((position, self.base(block), offset(block) + after))
 
         def slice_rows(table: Slices) -> None:
             for row in table.rows:

@@ -83,7 +83,7 @@ def call_kernel(
     for number, word in enumerate(routine.words):
         match word:
             case InputPointer():
-                pointer = inputs[word.number]
+                pointer = f.offset(inputs[word.number], word.offset)
             case OutputPointer():
                 pointer = outputs[word.number]
             case _:
