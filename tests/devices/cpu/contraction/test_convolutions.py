@@ -96,14 +96,24 @@ def test_padding_is_zero_even_beside_infinities(check: Check) -> None:
     check(kernel, [x, w])
 
 
-def test_the_gradient_of_the_kernel_sums_over_batch_and_places(check: Check) -> None:
-    axes = {"o": 6, "c": 5, "u": 3, "v": 3, "n": 2, "p": 8, "q": 9}
+@pytest.mark.parametrize("dtype", ["f32", "f64", "bf16", "c64", "i32"])
+@pytest.mark.parametrize(
+    ("channels", "size", "window"),
+    [(5, (8, 9), 3), (1, (20, 28), 3), (3, (17, 40), 5), (2, (6, 5), 6)],
+)
+def test_the_gradient_of_the_kernel_sums_over_batch_and_places(
+    check: Check, channels: int, size: tuple[int, int], window: int, dtype: str
+) -> None:
+    (p, q), before = size, window // 2
+    axes = {"o": 6, "c": channels, "u": window, "v": window, "n": 2, "p": p, "q": q}
     k = Builder("gradient", axes)
-    x, dy = k.input("x", (2, 5, 8, 9), "f32"), k.input("dy", (2, 6, 8, 9), "f32")
-    dw = k.output("dw", (6, 5, 3, 3), "f32")
-    row, column = Affine((("p", 1), ("u", 1)), -1), Affine((("q", 1), ("v", 1)), -1)
-    with k.guarded((row, 0, 8), (column, 0, 9)):
+    x, dy = k.input("x", (2, channels, p, q), dtype), k.input("dy", (2, 6, p, q), dtype)
+    total = "f32" if dtype == "bf16" else dtype
+    dw = k.output("dw", (6, channels, window, window), total)
+    row = Affine((("p", 1), ("u", 1)), -before)
+    column = Affine((("q", 1), ("v", 1)), -before)
+    with k.guarded((row, 0, p), (column, 0, q)):
         a = k.load(x, ("n", "c", row, column))
-    value = k.contract(k.load(dy, ("n", "o", "p", "q")), a, ("n", "p", "q"), "f32")
+    value = k.contract(k.load(dy, ("n", "o", "p", "q")), a, ("n", "p", "q"), total)
     k.store(dw, ("o", "c", "u", "v"), value)
     check(k.build())

@@ -54,11 +54,17 @@ def along_of(kernel: Kernel, side: Side, nodes: set[int]) -> str:
         return "rows"
     row = side.rows[-1].axis if side.rows else ""
     depth = side.depth[-1].axis
+    # Neighbours along the window of a convolution are contiguous as well, but few.
+    length, steps = (
+        sizes.typical(group[-1].size) if group else 1 for group in (side.rows, side.depth)
+    )
+    short = length < min(side.form.lanes, steps)
     for number in sorted(nodes):
         node = kernel.body[number]
         if isinstance(node, Load):
             index = node.buffer.flat(node.index)
-            if index.coefficient(depth) == 1 and index.coefficient(row) not in (0, 1):
+            step = index.coefficient(row)
+            if index.coefficient(depth) == 1 and (step not in (0, 1) or (step == 1 and short)):
                 return "depth"
     return "rows"
 
