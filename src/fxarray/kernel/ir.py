@@ -128,7 +128,7 @@ class Buffer:
 
     @cached_property
     def strides(self) -> tuple[Size, ...]:
-        """In elements; never 0, so that an access walks all axes of its index even if one is empty."""
+        """In elements; never 0, so that accesses walk all axes of an index even if one is empty."""
         result: list[Size] = []
         step: Size = 1
         for size in reversed(self.shape):
