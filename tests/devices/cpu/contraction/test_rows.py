@@ -9,9 +9,10 @@ import pytest
 
 from fxarray.devices.cpu.contraction.render import render
 from fxarray.devices.cpu.contraction.rows import recognise_rows
+from fxarray.devices.cpu.contraction.rows_bound import Bounds
 from fxarray.devices.cpu.native.target import host
 from fxarray.kernel.build import Builder
-from fxarray.kernel.ir import Kernel
+from fxarray.kernel.ir import Affine, Kernel
 
 Check = Callable[..., None]
 INF = float("inf")
@@ -74,8 +75,8 @@ def test_a_causal_mask_bounds_the_loop_over_keys() -> None:
     whole = recognise_rows(attention(2, 64, 64, 32, 32, causal=False))
     assert causal is not None
     assert whole is not None
-    assert causal.bound == 0
-    assert whole.bound is None
+    assert causal.bounds == Bounds(after=0)
+    assert whole.bounds == Bounds()
 
 
 def test_masked_scores_may_be_anything(check: Check) -> None:
@@ -144,6 +145,65 @@ def test_the_gradient_of_attention_by_columns(check: Check) -> None:
     k.store(dv, "hsf", k.contract(p, k.load(inputs["dy"], "hqf"), ("q",), "f32"))
     k.store(dk, "hsf", k.contract(ds, k.load(inputs["q"], "hqf"), ("q",), "f32"))
     check(k.build())
+
+
+def causal_gradient(queries: int, keys: int, offset: int, by_rows: bool) -> Kernel:
+    """dq and the sum that it takes, by rows; or dk and dv by columns."""
+    heads, width = 2, 16
+    k = Builder("gradient", {"h": heads, "q": queries, "s": keys, "d": width, "f": width})
+    inputs = {
+        name: k.input(name, (heads, rows, width), "f32")
+        for name, rows in (("q", queries), ("k", keys), ("v", keys), ("dy", queries))
+    }
+    greatest = k.load(k.input("greatest", (heads, queries), "f32"), "hq")
+    scores = k.contract(k.load(inputs["q"], "hqd"), k.load(inputs["k"], "hsd"), ("d",), "f32")
+    seen = k.op("ge", k.iota(Affine.of("q") + offset), k.iota("s"))
+    z = k.op("select", seen, scores, k.constant(-INF, "f32"))
+    p = k.op("exp", k.op("sub", z, greatest))
+    dp = k.contract(k.load(inputs["dy"], "hqd"), k.load(inputs["v"], "hsd"), ("d",), "f32")
+    if by_rows:
+        (delta,) = k.reduce("sum", ("s",), k.op("mul", dp, p))
+        k.store(k.output("delta", (heads, queries), "f32"), "hq", delta)
+    else:
+        delta = k.load(k.input("delta", (heads, queries), "f32"), "hq")
+    ds = k.op("select", seen, k.op("mul", k.op("sub", dp, delta), p), k.constant(0.0, "f32"))
+    if by_rows:
+        dq = k.contract(ds, k.load(inputs["k"], "hsf"), ("s",), "f32")
+        k.store(k.output("dq", (heads, queries, width), "f32"), "hqf", dq)
+        return k.build()
+    dv = k.contract(p, k.load(inputs["dy"], "hqf"), ("q",), "f32")
+    dk = k.contract(ds, k.load(inputs["q"], "hqf"), ("q",), "f32")
+    k.store(k.output("dv", (heads, keys, width), "f32"), "hsf", dv)
+    k.store(k.output("dk", (heads, keys, width), "f32"), "hsf", dk)
+    return k.build()
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "offset"), [(300, 300, 0), (150, 400, 0), (400, 150, 0), (260, 270, 5)]
+)
+@pytest.mark.parametrize("by_rows", [True, False])
+def test_a_causal_mask_bounds_the_gradient(
+    check: Check, queries: int, keys: int, offset: int, by_rows: bool
+) -> None:
+    kernel = causal_gradient(queries, keys, offset, by_rows)
+    rows = recognise_rows(kernel)
+    assert rows is not None
+    assert rows.bounds == (Bounds(after=offset) if by_rows else Bounds(before=offset))
+    check(kernel)
+
+
+def test_a_mask_that_hides_nothing_of_a_sum_bounds_nothing() -> None:
+    k = Builder("sums", {"q": 64, "s": 64, "d": 16, "f": 16})
+    x, y = k.input("x", (64, 16), "f32"), k.input("y", (64, 16), "f32")
+    scores = k.contract(k.load(x, "qd"), k.load(y, "sd"), ("d",), "f32")
+    seen = k.op("ge", k.iota("q"), k.iota("s"))
+    p = k.op("exp", k.op("select", seen, scores, k.constant(0.0, "f32")))
+    (total,) = k.reduce("sum", ("s",), p)
+    result = k.contract(k.op("div", p, total), k.load(y, "sf"), ("s",), "f32")
+    k.store(k.output("z", (64, 16), "f32"), "qf", result)
+    rows = recognise_rows(k.build())
+    assert rows is not None
+    assert rows.bounds == Bounds()
 
 
 def test_a_product_whose_rows_are_normalised(check: Check) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fxarray.devices.cpu.contraction.recognise import Group, Run, collapse
-from fxarray.devices.cpu.contraction.rows_bound import bound
+from fxarray.devices.cpu.contraction.rows_bound import Bounds, bounds
 from fxarray.kernel import sizes
 from fxarray.kernel.combiners import COMBINERS
 from fxarray.kernel.ir import (
@@ -80,7 +80,7 @@ class Rows:
       row_stores: stores of elements of rows.
       result_stores: stores of results of second products.
       single_stores: stores of one number for each row.
-      bound: the distance from row r to the last element that counts, r + bound; None if all do.
+      bounds: which elements of a row count.
     """
 
     kernel: Kernel
@@ -94,7 +94,7 @@ class Rows:
     row_stores: tuple[int, ...]
     result_stores: tuple[int, ...]
     single_stores: tuple[int, ...]
-    bound: int | None
+    bounds: Bounds
 
 
 class _No(Exception):
@@ -193,7 +193,7 @@ class _Recognition:
             tuple(row_stores),
             tuple(results),
             tuple(singles),
-            bound(kernel, set(firsts), nodes, along, row_axes),
+            bounds(kernel, set(firsts), nodes, along, row_axes),
         )
 
     def _group(self, axes: list[str]) -> Group:

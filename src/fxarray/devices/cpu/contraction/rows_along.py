@@ -14,13 +14,14 @@ from fxarray.devices.cpu.emit.types import Value
 from fxarray.kernel.ir import Reduce, Store, arguments
 
 # Vectors of a row that a loop takes at once: as many chains of dependent reductions.
-_UNROLL = 2
+UNROLL = 2
 
 
 class RowLoops(TileMemory):
     """The loops along a row. The tile sets where its memory is, and where rows end."""
 
     own: Operand
+    start: Operand
     end: Operand
     row_number: Operand
 
@@ -91,18 +92,19 @@ class RowLoops(TileMemory):
     def _along(self, call: Callable[[Operand, Operand | None, int], None]) -> None:
         """Runs along the row: whole vectors, several at once, and the rest under masks."""
         f, lanes = self.f, self.form.lanes
-        step = lanes * _UNROLL
+        step = lanes * UNROLL
         end = self.end
         whole = str(int(end) // step * step) if end.isdigit() else f.new(f"and i64 {end}, {-step}")
 
         def several(s: Operand) -> None:
-            for u in range(_UNROLL):
+            for u in range(UNROLL):
                 call(f.add(s, u * lanes), None, u)
 
-        f.loop(0, whole, step, several)
+        f.loop(self.start, whole, step, several)
         if end != whole:
+            rest = whole if self.start == "0" else f.larger(whole, self.start)
             f.loop(
-                whole,
+                rest,
                 end,
                 lanes,
                 lambda s: call(s, emit_lanes.tail_mask(f, f.subtract(end, s), lanes), 0),
@@ -132,7 +134,7 @@ class RowLoops(TileMemory):
         for reduce in reduces:
             dtype = kernel.dtypes[reduce.args[0]]
             start = combining.identity(reduce.combiner, 0, dtype, form.lanes)
-            cells.append([f.alloca(start.type, start.operand) for _ in range(_UNROLL)])
+            cells.append([f.alloca(start.type, start.operand) for _ in range(UNROLL)])
 
         def chunk(s: Operand, mask: Operand | None, u: int) -> None:
             elements = self._elements(evaluator, s, mask, kept)
@@ -182,15 +184,19 @@ class RowLoops(TileMemory):
                 elements.store(store)
 
         self._along(chunk)
-        if self.rows.bound is None or not stores:
+        if not stores:
             return
 
-        def nothing(s: Operand) -> None:
-            mask = emit_lanes.tail_mask(f, f.subtract(self.plan.length, s), form.lanes)
+        def nothing(s: Operand, end: Operand) -> None:
+            mask = emit_lanes.tail_mask(f, f.subtract(end, s), form.lanes)
             elements = self._elements(evaluator, s, mask, set())
             for store in stores:
                 dtype = kernel.dtypes[store.value]
                 elements.given[store.value] = scalars.constant(0, dtype, form.lanes)
                 elements.store(store)
 
-        f.loop(self.end, self.plan.length, form.lanes, nothing)
+        length = str(self.plan.length)
+        if self.rows.bounds.before is not None:
+            f.loop(0, self.start, form.lanes, lambda s: nothing(s, self.start))
+        if self.rows.bounds.after is not None:
+            f.loop(self.end, length, form.lanes, lambda s: nothing(s, length))

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from math import lcm
+
 from fxarray.devices.cpu.contraction import micro
 from fxarray.devices.cpu.contraction.evaluate import Evaluator, Piece, Position
 from fxarray.devices.cpu.contraction.operands import along_of
 from fxarray.devices.cpu.contraction.panels import Side, pack, place, steps_of
 from fxarray.devices.cpu.contraction.recognise import total
 from fxarray.devices.cpu.contraction.rows import Second
-from fxarray.devices.cpu.contraction.rows_along import RowLoops
+from fxarray.devices.cpu.contraction.rows_along import UNROLL, RowLoops
 from fxarray.devices.cpu.contraction.rows_plan import Packed
 from fxarray.devices.cpu.emit import lanes as emit_lanes
 from fxarray.devices.cpu.emit import memory, scalars
 from fxarray.devices.cpu.emit.function import Operand
-from fxarray.devices.cpu.emit.types import Value
+from fxarray.devices.cpu.emit.types import Value, itemsize
 from fxarray.devices.cpu.native.routine import FunctionPointer, ScratchPointer
 from fxarray.kernel import sizes
 from fxarray.kernel.ir import Load, Op, Store
@@ -87,10 +89,16 @@ class Tile(RowLoops):
         f, plan, rows = self.f, self.plan, self.rows
         count = f.smaller(plan.height, f.subtract(plan.count, row))
         end: Operand = str(plan.length)
-        if rows.bound is not None:
-            last = f.add(f.add(row, count), rows.bound)
+        if rows.bounds.after is not None:
+            last = f.add(f.add(row, count), rows.bounds.after)
             end = f.smaller(last, plan.length)
         self.end = end
+        self.start = "0"
+        if rows.bounds.before is not None:
+            # Whole panels and vectors are left out, and never everything.
+            step = lcm(self.form.width, self.form.lanes * UNROLL)
+            first = f.smaller(f.larger(f.subtract(row, rows.bounds.before), 0), plan.length - 1)
+            self.start = f.multiply(f.new(f"udiv i64 {first}, {step}"), step)
         batch_base = place(self.piece, rows.batch, batch) if rows.batch else {}
         for number, first in enumerate(rows.firsts):
             self._first(number, plan.known(steps_of(first.depth, self.form)), batch, row, count)
@@ -133,7 +141,7 @@ class Tile(RowLoops):
                 f"i64 {form.width}, i1 true)"
             )
 
-        f.loop(0, self.end, form.width, panel)
+        f.loop(self.start, self.end, form.width, panel)
 
     # --- second products --------------------------------------------------------------------------
 
@@ -142,7 +150,8 @@ class Tile(RowLoops):
     ) -> None:
         f, form, plan = self.f, self.form, self.plan
         self.row_number = "0"
-        left = self.element_place(self.source(second), "0")
+        left = self.element_place(self.source(second), self.start)
+        count = self.end if self.start == "0" else f.subtract(self.end, self.start)
         row_numbers = self.row_bytes // form.item
         columns = plan.columns()
         result = self.at(self.results_at[number])
@@ -156,6 +165,9 @@ class Tile(RowLoops):
             distance = plan.distance(second)
             assert distance is not None
             b_step = self.piece.size(distance)
+            item = itemsize(node.buffer.dtype)
+            skipped = f.multiply(f.multiply(self.start, b_step), item)
+            matrix = f.offset(matrix, skipped)
         else:
             matrix = f.offset(self.scratch, self.piece.size(packed.offset))
             matrix = f.offset(matrix, f.multiply(batch, packed.panel_bytes * packed.panels))
@@ -167,9 +179,10 @@ class Tile(RowLoops):
             else:
                 index = f.new(f"udiv i64 {column}, {form.width}")
                 b = f.offset(matrix, f.multiply(index, packed.panel_bytes))
+                b = f.offset(b, f.multiply(self.start, form.width * form.item))
             some = f.smaller(form.width, f.subtract(columns, column))
             f.do(
-                f"call void {self.direct}(i64 {self.end}, ptr {left}, i64 {row_numbers}, i64 1, "
+                f"call void {self.direct}(i64 {count}, ptr {left}, i64 {row_numbers}, i64 1, "
                 f"ptr {b}, i64 {b_step}, ptr {f.offset(result, column, form.element)}, "
                 f"i64 {self.result_row}, i64 {some}, i1 true)"
             )
