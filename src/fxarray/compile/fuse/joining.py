@@ -99,7 +99,7 @@ class Joining:
             if not alone and not self._allowed(equation, known[output], group, variable):
                 return False
         for output, variable in wanted:
-            if not self._split(group, known[output], variable):
+            if not self._split(group, known[output], variable, alone):
                 return False
         plans: list[tuple[Summary, Var, Place, Axes, dict[str, Position], tuple[Chosen, ...]]] = []
         for output, variable in wanted:
@@ -281,15 +281,15 @@ class Joining:
         trailing = list(group.axes)[-1] in axes
         return trailing or row <= _COLUMN or group.elements < self.policy.large
 
-    def _split(self, group: Group, summary: Summary, variable: Var) -> bool:
-        """Write the group's axes as an operation (a reshape) needs them."""
+    def _split(self, group: Group, summary: Summary, variable: Var, alone: bool) -> bool:
+        """Write the group's axes as an operation (a reshape, a dilated convolution) needs them."""
         for dimension, parts in summary.splits:
             for place in list(group.reads[variable]):
                 position = place[dimension]
                 if divide(group, position, parts) is not None:
                     continue
                 axis = plain_axis(position)
-                if axis is None or not _is_stored(group, axis):
+                if axis is None or not (alone or _is_stored(group, axis)):
                     return False
                 if any(axis in axes for axes in group.reduced) or axis in group.scanned:
                     return False

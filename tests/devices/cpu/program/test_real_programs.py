@@ -36,3 +36,18 @@ class TestSearches:
             return lax.scan(extend, (so_far, texts), fnp.arange(8))
 
         agree(search, np.int32(3))
+
+
+class TestTraining:
+    def test_a_gradient_of_a_strided_convolution_that_several_kernels_read(self, agree):
+        random = np.random.default_rng(0)
+        x = random.normal(size=(2, 16, 16, 8)).astype(np.float32)
+        kernel = random.normal(size=(3, 3, 8, 16)).astype(np.float32) * 0.1
+
+        def loss(x):
+            hidden = fxarray.nn.relu(x - x.mean((0, 1, 2))) + x
+            form = ("NHWC", "HWIO", "NHWC")
+            y = lax.conv_general_dilated(hidden, kernel, (2, 2), "SAME", dimension_numbers=form)
+            return fnp.sum(fxarray.nn.silu(y).mean((1, 2)) ** 2)
+
+        agree(fxarray.grad(loss), x)
