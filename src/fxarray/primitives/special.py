@@ -72,7 +72,7 @@ erf_inv = row(
 
 lgamma = row(
     "lgamma", _scipy("gammaln"), FLOAT, fast=_scipy("gammaln"),
-    derivatives=[lambda t, z, x: mul(t, digamma(x))], domain=_POSITIVE,
+    derivatives=[lambda t, z, x: mul(t, digamma(x))], domain=(2.2, 9.0),  # its zeros are at 1 and 2
     lowering="lgamma",
     doc="The logarithm of the magnitude of the gamma function.",
 )  # fmt: skip
