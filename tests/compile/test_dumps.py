@@ -15,7 +15,7 @@ def printed(capfd):
             return fnp.sin(x) * (level + 0.5) + 0 * x
 
         with config.using(debug=level):
-            fxarray.jit(waves, backend="native")(np.ones(3, np.float32))
+            fxarray.jit(waves, backend="cpu")(np.ones(3, np.float32))
         return capfd.readouterr().err
 
     return run

@@ -57,7 +57,7 @@ def _with_fewer_outputs(equation: Equation, used: Sequence[bool]) -> Equation:
     if all(used):
         return equation
     op, used_operands = equation.op.used_operands(used)
-    if op is equation.op:
+    if op is equation.op and all(used_operands):  # none are named where all are needed
         return equation
     inputs = [a for a, keep in zip(equation.inputs, used_operands, strict=True) if keep]
     outputs = [v for v, keep in zip(equation.outputs, used, strict=True) if keep]

@@ -29,4 +29,4 @@ class LoadedLater:
         return self._backend.compile(program, options)
 
 
-register_backend(LoadedLater("native", "fxarray.devices.cpu.program.backend"))
+register_backend(LoadedLater("cpu", "fxarray.devices.cpu.program.backend"), default=True)

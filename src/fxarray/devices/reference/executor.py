@@ -140,5 +140,5 @@ class ReferenceBackend:
         return ReferenceExecutable(program, self.rule)
 
 
-register_backend(ReferenceBackend("cpu", "eager"), default=True)
+register_backend(ReferenceBackend("numpy", "eager"))
 register_backend(ReferenceBackend("reference", "reference"))

@@ -57,16 +57,14 @@ def check_eager(sample: Sample) -> None:
     compare_values(sample, sample.op.eager(*buffers_of(arrays)), expected, arrays, "eager")
 
 
-def check_backend(sample: Sample, backend: str = "cpu") -> None:
+def check_backend(sample: Sample, backends: Sequence[str] = ("cpu", "numpy")) -> None:
     """A Program of the operation, compiled, agrees with `reference`, and so does `bind`."""
     arrays = device_arrays(sample)
     expected = sample.op.reference(*buffers_of(arrays))
     program, captured = stage(sample.op.bind, types_of(arrays), sample.op.name)
     assert not captured, f"{sample.op}: staging captured values"
-    for name, results in (
-        (f"backend {backend}", compile_program(program, backend=backend)(arrays)),
-        ("bind", sample.op.bind(*arrays)),
-    ):
+    found = [(f"backend {b}", compile_program(program, backend=b)(arrays)) for b in backends]
+    for name, results in (*found, ("bind", sample.op.bind(*arrays))):
         compare_values(sample, buffers_of(results), expected, arrays, name)
         for inferred, result in zip(sample.op.infer(*types_of(arrays)), results, strict=True):
             assert inferred == result.type, (

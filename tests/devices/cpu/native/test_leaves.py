@@ -289,7 +289,7 @@ def recognised(function) -> int:
 
 
 def test_jit_recognises_calls_from_the_third_on():
-    function = fxarray.jit(lambda m, t: m.scale * t["k"], backend="native")
+    function = fxarray.jit(lambda m, t: m.scale * t["k"], backend="cpu")
     for number in range(5):
         result = function(model(), {"k": vector(number)})
         np.testing.assert_array_equal(np.asarray(result), np.array([1, 2, 3]) * number)
@@ -298,7 +298,7 @@ def test_jit_recognises_calls_from_the_third_on():
 
 
 def test_jit_tells_kinds_of_calls_apart():
-    function = fxarray.jit(lambda x, flag=None: x * 2 if flag else x + 1, backend="native")
+    function = fxarray.jit(lambda x, flag=None: x * 2 if flag else x + 1, backend="cpu")
     for _ in range(4):
         assert float(function(vector(3)[0])) == 4
         assert float(function(vector(3)[0], flag="yes")) == 6
@@ -309,7 +309,7 @@ def test_jit_tells_kinds_of_calls_apart():
 
 
 def test_jit_keeps_settings_apart():
-    function = fxarray.jit(lambda x: fnp.log(x), backend="native")
+    function = fxarray.jit(lambda x: fnp.log(x), backend="cpu")
     for _ in range(3):
         function(vector(-1))
     with fxarray.debug_nans(True), pytest.raises(fxarray.errors.NonFiniteError):
@@ -318,7 +318,7 @@ def test_jit_keeps_settings_apart():
 
 
 def test_jit_forgets_recognised_calls_with_its_caches():
-    function = fxarray.jit(lambda x: x + 1, backend="native")
+    function = fxarray.jit(lambda x: x + 1, backend="cpu")
     for _ in range(3):
         function(vector(1))
     assert recognised(function) == 1
@@ -328,14 +328,14 @@ def test_jit_forgets_recognised_calls_with_its_caches():
 
 
 def test_jit_stops_looking_for_what_never_comes_again():
-    function = fxarray.jit(lambda x, name: x + 1, backend="native")
+    function = fxarray.jit(lambda x, name: x + 1, backend="cpu")
     for number in range(20):
         function(vector(1), f"{number % 2}" * 30)  # equal strings, but other objects
     assert recognised(function) <= 4
 
 
 def test_jit_of_donated_arguments_deletes_them_however_they_are_recognised():
-    function = fxarray.jit(lambda x: x + 1, donate_argnums=0, backend="native")
+    function = fxarray.jit(lambda x: x + 1, donate_argnums=0, backend="cpu")
     for _ in range(4):
         given = vector(1, 2)
         result = function(given)
@@ -352,7 +352,7 @@ def test_jit_of_static_arguments_recognises_their_values():
         seen.append((n, name))
         return x * n
 
-    jitted = fxarray.jit(function, static_argnums=1, static_argnames="name", backend="native")
+    jitted = fxarray.jit(function, static_argnums=1, static_argnames="name", backend="cpu")
     for _ in range(4):
         for n in (2, 1000, True):
             for name in ("a", "b"):
@@ -362,7 +362,7 @@ def test_jit_of_static_arguments_recognises_their_values():
 
 
 def test_jit_copies_numpy_arrays_that_it_is_given():
-    jitted = fxarray.jit(lambda x, y: (x, x * y), backend="native")
+    jitted = fxarray.jit(lambda x, y: (x, x * y), backend="cpu")
     for _ in range(4):
         given = np.arange(6, dtype=np.float32).reshape(2, 3).T
         same, product = jitted(given, 2.0)
@@ -373,7 +373,7 @@ def test_jit_copies_numpy_arrays_that_it_is_given():
 
 
 def test_jit_under_grad_traces_as_ever():
-    function = fxarray.jit(lambda x: (x * x).sum(), backend="native")
+    function = fxarray.jit(lambda x: (x * x).sum(), backend="cpu")
     for _ in range(3):
         function(vector(3))
     np.testing.assert_array_equal(fxarray.grad(function)(vector(3)), [6])

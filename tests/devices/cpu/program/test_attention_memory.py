@@ -34,7 +34,7 @@ def arrays(length):
 )
 def test_memory_is_linear_in_the_length(function):
     q, k, v = arrays(LENGTH)
-    compiled = fxarray.jit(function, backend="native").lower(q, k, v).compile()
+    compiled = fxarray.jit(function, backend="cpu").lower(q, k, v).compile()
     assert compiled.memory_analysis()["temp_size_in_bytes"] <= LINEAR
     reset_peak()
     before = statistics().peak
@@ -47,7 +47,7 @@ def test_the_gradient_without_the_matrix_is_that_with_it():
     # Long enough for the matrix not to be stored.
     q, k, v = arrays(4096)
     value, (dq, dk, dv) = fxarray.jit(
-        fxarray.value_and_grad(loss, argnums=(0, 1, 2)), backend="native"
+        fxarray.value_and_grad(loss, argnums=(0, 1, 2)), backend="cpu"
     )(q, k, v)
 
     def definition():

@@ -137,9 +137,7 @@ class TestLoops:
 
 class TestInlining:
     def test_loops_over_scalars_are_routines(self):
-        f = fxarray.jit(
-            lambda x: lax.fori_loop(0, 50, lambda i, c: c * 0.9 + i, x), backend="native"
-        )
+        f = fxarray.jit(lambda x: lax.fori_loop(0, 50, lambda i, c: c * 0.9 + i, x), backend="cpu")
         assert routines(f, ONE) == 1
         assert routines(f, np.ones(1000, np.float32)) == 0
 
@@ -156,12 +154,12 @@ class TestInlining:
             once = lax.fori_loop(0, 50, lambda i, c: c * 0.9 + i, x)
             return once, lax.fori_loop(0, 50, lambda i, c: c * 0.9 + i, once + 1)
 
-        text = fxarray.jit(f, backend="native").lower(ONE).compile().as_text("llvm")
+        text = fxarray.jit(f, backend="cpu").lower(ONE).compile().as_text("llvm")
         assert text.count("define void @entry(") <= 3
 
     def test_turns_take_nanoseconds(self):
         f = fxarray.jit(
-            lambda x: lax.fori_loop(0, 1_000_000, lambda i, c: c * 0.999 + 1, x), backend="native"
+            lambda x: lax.fori_loop(0, 1_000_000, lambda i, c: c * 0.999 + 1, x), backend="cpu"
         )
         f(ONE)
         best = min(_time(f, time.perf_counter) for _ in range(5))

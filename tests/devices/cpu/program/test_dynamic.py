@@ -13,7 +13,7 @@ BATCH = fxarray.ShapeVar("batch", min=1, max=4096)
 
 
 def dynamic(function, **specification):
-    return fxarray.jit(function, dynamic_shapes=specification, backend="native")
+    return fxarray.jit(function, dynamic_shapes=specification, backend="cpu")
 
 
 def check(function, sizes, make, **specification):

@@ -17,7 +17,7 @@ X = np.arange(6, dtype=np.float32)
 
 
 def native(function):
-    return fxarray.jit(function, backend="native")
+    return fxarray.jit(function, backend="cpu")
 
 
 def call(function, x):

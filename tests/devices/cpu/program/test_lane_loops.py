@@ -60,19 +60,19 @@ def is_whole(loop: WhileStep) -> bool:
 @pytest.mark.parametrize("count", [1, 5, 32, 33, 1000, 20011])
 def test_each_lane_takes_its_own_number_of_steps(count: int) -> None:
     numbers = np.arange(1, count + 1, dtype=np.int32)
-    run = fxarray.jit(fxarray.vmap(collatz), backend="native")
+    run = fxarray.jit(fxarray.vmap(collatz), backend="cpu")
     expected = [collatz_steps(int(n)) for n in numbers]
     np.testing.assert_array_equal(np.asarray(run(xnp.asarray(numbers))), expected)
 
 
 def test_values_shared_with_the_condition_are_the_same_numbers() -> None:
     values = np.linspace(0.5, 90, 4099, dtype=np.float32)
-    run = fxarray.jit(fxarray.vmap(newton), backend="native")
+    run = fxarray.jit(fxarray.vmap(newton), backend="cpu")
     np.testing.assert_allclose(np.asarray(run(xnp.asarray(values))), np.sqrt(values), rtol=1e-4)
 
 
 def test_lanes_that_never_start_keep_their_values() -> None:
-    run = fxarray.jit(fxarray.vmap(collatz), backend="native")
+    run = fxarray.jit(fxarray.vmap(collatz), backend="cpu")
     result = np.asarray(run(xnp.ones(100, "int32")))
     np.testing.assert_array_equal(result, np.zeros(100))
 
@@ -97,7 +97,7 @@ def test_a_loop_whose_step_changes_lanes_that_are_done_is_not() -> None:
     (loop,) = loops_of(run, x)
     assert isinstance(loop.body.steps[0], KernelStep)
     assert not is_whole(loop)
-    result = np.asarray(fxarray.jit(run, backend="native")(x))
+    result = np.asarray(fxarray.jit(run, backend="cpu")(x))
     np.testing.assert_array_equal(result, np.arange(100.0) + 6)
 
 

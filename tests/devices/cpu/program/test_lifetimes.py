@@ -16,7 +16,7 @@ from fxarray.devices.cpu.program.executable import Bound, NativeExecutable
 
 def test_a_call_outlives_the_executable_that_made_it() -> None:
     program = fxarray.make_program(lambda x: fnp.cumsum(fnp.sin(x)) @ fnp.cos(x))(np.zeros(300))
-    executable = compile_program(program, backend="native")
+    executable = compile_program(program, backend="cpu")
     assert isinstance(executable, NativeExecutable)
     bound: Bound = executable.bound
     call, gone = bound.call, weakref.ref(bound)
@@ -32,7 +32,7 @@ def test_a_call_outlives_the_executable_that_made_it() -> None:
 
 
 def test_caches_may_be_cleared_while_other_threads_call() -> None:
-    step = fxarray.jit(lambda x, n: fnp.sin(x) * n, static_argnums=1, backend="native")
+    step = fxarray.jit(lambda x, n: fnp.sin(x) * n, static_argnums=1, backend="cpu")
     inputs = [fnp.arange(float(1 + i % 7)) for i in range(120)]
 
     def work(i: int) -> bytes:

@@ -16,7 +16,7 @@ X = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32)
 
 
 def native(function, **options):
-    return fxarray.jit(function, backend="native", **options)
+    return fxarray.jit(function, backend="cpu", **options)
 
 
 class TestResults:

@@ -20,12 +20,12 @@ def f(x):
 
 @pytest.fixture(scope="module")
 def compiled():
-    return fxarray.jit(f, backend="native").lower(X).compile()
+    return fxarray.jit(f, backend="cpu").lower(X).compile()
 
 
 class TestText:
     def test_every_stage_can_be_read(self, compiled):
-        lowered = fxarray.jit(f, backend="native").lower(X)
+        lowered = fxarray.jit(f, backend="cpu").lower(X)
         assert "tanh" in lowered.as_text("program")
         for stage in compiled.stages:
             assert compiled.as_text(stage)
@@ -43,7 +43,7 @@ class TestCost:
     def test_flops_bytes_and_kernels(self):
         n = 64
         x, y = fnp.ones((n, n)), fnp.zeros((n, n))
-        compiled = fxarray.jit(lambda x, y: x @ y, backend="native").lower(x, y).compile()
+        compiled = fxarray.jit(lambda x, y: x @ y, backend="cpu").lower(x, y).compile()
         cost = compiled.cost_analysis()
         assert cost["flops"] == 2 * n**3
         assert cost["bytes accessed"] == 3 * n * n * 4
@@ -54,7 +54,7 @@ class TestCost:
             return lax.fori_loop(0, turns, lambda i, c: c * 0.9 + i, x)
 
         costs = [
-            fxarray.jit(lambda x, n=n: g(x, n), backend="native")
+            fxarray.jit(lambda x, n=n: g(x, n), backend="cpu")
             .lower(fnp.ones(1000))
             .compile()
             .cost_analysis()["flops"]
@@ -65,7 +65,7 @@ class TestCost:
 
 class TestTimelines:
     def test_a_row_for_each_kernel(self, tmp_path):
-        jitted = fxarray.jit(f, backend="native")
+        jitted = fxarray.jit(f, backend="cpu")
         jitted(X)
         file = tmp_path / "trace.json"
         note = fxarray.profiler.TraceAnnotation("two calls", step=3)

@@ -51,13 +51,13 @@ def test_layers_of_stacked_weights_are_one_kernel() -> None:
 
 def test_each_layer_reads_its_own_weights() -> None:
     x, w = weights()
-    result = fxarray.jit(layers, backend="native")(xnp.asarray(x), xnp.asarray(w))
+    result = fxarray.jit(layers, backend="cpu")(xnp.asarray(x), xnp.asarray(w))
     np.testing.assert_allclose(np.asarray(result), layers_in_numpy(x, w), rtol=1e-4, atol=1e-5)
 
 
 def test_constants_are_read_at_their_own_places() -> None:
     x, w = weights()
-    run = fxarray.jit(lambda x: layers(x, xnp.asarray(w)), backend="native")
+    run = fxarray.jit(lambda x: layers(x, xnp.asarray(w)), backend="cpu")
     expected = layers_in_numpy(x, w)
     np.testing.assert_allclose(np.asarray(run(xnp.asarray(x))), expected, rtol=1e-4, atol=1e-5)
 
@@ -69,7 +69,7 @@ def test_parts_of_slices_inside_loops_are_read_at_their_own_places() -> None:
     def function(x: Any, rows: Any) -> Any:
         return lax.scan(lambda carry, row: (layers(carry, row), carry[1]), x, rows)
 
-    result, stacked = fxarray.jit(function, backend="native")(xnp.asarray(x), xnp.asarray(rows))
+    result, stacked = fxarray.jit(function, backend="cpu")(xnp.asarray(x), xnp.asarray(rows))
     carries = [x]
     for row in rows:
         carries.append(layers_in_numpy(carries[-1], row))
@@ -86,5 +86,5 @@ def test_reads_at_several_places_begin_at_the_first() -> None:
     found = shared(step.kernel)
     assert found.offsets == (12,)
     assert found.kernel.inputs[0].shape == (3,)
-    result = fxarray.jit(function, backend="native")(xnp.arange(9.0))
+    result = fxarray.jit(function, backend="cpu")(xnp.arange(9.0))
     assert float(result) == 19

@@ -68,7 +68,7 @@ def _can_render(kernel: Kernel) -> bool:
 class NativeBackend:
     """Compiles Programs to machine code."""
 
-    name = "native"
+    name = "cpu"
 
     def __init__(self) -> None:
         self._policy = Policy(can_render=_can_render)
