@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from fxarray.core import primitive as core_primitive
 from fxarray.core.array import DeviceArray
+from fxarray.core.caches import clear_caches
 from fxarray.core.errors import FxArrayError, ShapeError
 from fxarray.core.factors import Factors
 from fxarray.core.primitive import REGISTRY, Primitive, Zero
@@ -471,11 +471,11 @@ FAULTS = {
 
 
 @pytest.fixture(autouse=True)
-def forget_types():
-    """`infer` is remembered; a planted one must not be seen, or stay."""
-    core_primitive._INFERRED.clear()
+def forget_rules():
+    """What rules gave is remembered; what a planted one gave must not be seen, or stay."""
+    clear_caches()
     yield
-    core_primitive._INFERRED.clear()
+    clear_caches()
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -485,20 +485,9 @@ def test_fault_is_caught(fault, monkeypatch):
     cls = REGISTRY[name]
     for attribute, value in plant(cls).items():
         monkeypatch.setattr(cls, attribute, value)
-    core_primitive._INFERRED.clear()
     clear_caches()
     assert caught(name, check)
     monkeypatch.undo()
-    clear_caches()
-
-
-def clear_caches():
-    from fxarray.compile import driver
-    from fxarray.interpreters import memo
-
-    driver.clear()
-    memo.clear()
-    core_primitive._INFERRED.clear()
 
 
 def test_missing_samples_are_an_error():
