@@ -188,11 +188,11 @@ def run_by_jax(case: Case) -> list[np.ndarray]:
     import jax
     import jax.numpy
 
-    jax.config.update("jax_enable_x64", True)
     theirs = Libraries(jax, jax.numpy, jax.lax, jax.nn)
-    arrays = [jax.numpy.asarray(x) for x in input_values(case)]
-    results = jax.jit(transformed(case, theirs))(*arrays)
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
+    with jax.enable_x64(True):
+        arrays = [jax.numpy.asarray(x) for x in input_values(case)]
+        results = jax.jit(transformed(case, theirs))(*arrays)
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(results)]
 
 
 def coarsest(case: Case) -> float:

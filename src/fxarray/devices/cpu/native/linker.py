@@ -6,6 +6,7 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -20,6 +21,9 @@ from fxarray.devices.cpu.native.llvm import (
 )
 
 _OBJECT, _LIBRARY = 2, 3
+MERGED_AFTER = 1000
+_MAPPINGS = Path("/proc/self/maps")
+_READ, _EXECUTE = 1, 4
 _names = itertools.count()
 _lock = threading.Lock()
 _linkers: list[Any] = []
@@ -57,7 +61,10 @@ def link(objects: Sequence[bytes], symbols: Sequence[str]) -> dict[str, int]:
     Raises:
       CompilerError: if a symbol is missing or defined twice.
     """
-    name = f"fxarray.{next(_names)}"
+    number = next(_names)
+    if number % MERGED_AFTER == MERGED_AFTER - 1:
+        merge_mappings()
+    name = f"fxarray.{number}"
     return (_link_directly if AVAILABLE else _link_publicly)(name, objects, symbols)
 
 
@@ -98,3 +105,27 @@ def _link_publicly(name: str, objects: Sequence[bytes], symbols: Sequence[str]) 
         raise CompilerError(_explain(str(error))) from None
     _trackers.append(tracker)
     return {symbol: int(tracker[symbol]) for symbol in symbols}
+
+
+def merge_mappings() -> int:
+    """Let pages of linked code and of its constants be one mapping; how many were changed.
+
+    Each link leaves two mappings, code that can be executed beside constants that can be read, and
+    Linux ends a process that has more than 65530. Neighbours of equal protection are one to it, so
+    constants that lie behind code are made executable too, which they may be: nothing writes them.
+    """
+    if not _MAPPINGS.exists():
+        return 0
+    protect = ctypes.CDLL(None, use_errno=True).mprotect
+    protect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    changed, code_end = 0, 0
+    for line in _MAPPINGS.read_text().splitlines():
+        span, protection, _, _, inode, *name = line.split()
+        start, end = (int(part, 16) for part in span.split("-"))
+        anonymous = inode == "0" and not name
+        if anonymous and protection == "r-xp":
+            code_end = end
+        elif anonymous and protection == "r--p" and start == code_end:
+            changed += protect(start, end - start, _READ | _EXECUTE) == 0
+            code_end = end
+    return changed
