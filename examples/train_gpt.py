@@ -40,14 +40,14 @@ class Config(NamedTuple):
     """Sizes of the model and of its training."""
 
     vocabulary: int
-    width: int = 96
-    heads: int = 4
-    layers: int = 3
-    context: int = 96
+    width: int = 256
+    heads: int = 8
+    layers: int = 5
+    context: int = 128
     batch: int = 16
-    rate: float = 3e-3
+    rate: float = 2e-3
     decay: float = 0.05
-    steps: int = 600
+    steps: int = 250
 
 
 # --- data -----------------------------------------------------------------------------------------
@@ -351,7 +351,8 @@ def writable(folder: Path) -> bool:
 def main(arguments: list[str] | None = None) -> int:
     """Train, compare, sample, write curve and checkpoint; 0 if both baselines are beaten."""
     parser = argparse.ArgumentParser(description="Train a small GPT on Python's help topics.")
-    parser.add_argument("--steps", type=int, default=600, help="training steps in all")
+    usual = Config._field_defaults["steps"]
+    parser.add_argument("--steps", type=int, default=usual, help="training steps in all")
     parser.add_argument("--out", type=Path, default=Path("demo"), help="where files are written")
     parser.add_argument("--fresh", action="store_true", help="ignore an existing checkpoint")
     parser.add_argument("--seed", type=int, default=0)

@@ -65,7 +65,8 @@ def test_training_writes_its_files_and_goes_on_from_a_checkpoint(small, tmp_path
 
 def test_a_step_lowers_the_loss_of_its_own_batch(small):
     corpus = gpt.read_corpus()
-    config = gpt.Config(len(corpus.characters), steps=40)
+    sizes = {"width": 96, "heads": 4, "layers": 3, "context": 96, "rate": 3e-3}
+    config = gpt.Config(len(corpus.characters), steps=40, **sizes)
     params = gpt.init(random.key(0), config)
     zeros = tree.map(fnp.zeros_like, params)
     state = gpt.State(params, zeros, zeros, fnp.asarray(0, fnp.int32))
